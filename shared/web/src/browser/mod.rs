@@ -1,0 +1,1 @@
+//! The browser: one warm process, one isolated context a snapshot.

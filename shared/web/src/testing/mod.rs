@@ -1,0 +1,1 @@
+//! Test servers on loopback: origins that behave, and origins that do not.
