@@ -520,6 +520,27 @@ pub async fn release_held(c: &mut Conn, limit: i64) -> Result<Vec<RunRef>, Store
     rows.into_iter().map(|r| Ok(RunRef { id: RunId(r.id), kind: r.kind.parse()? })).collect()
 }
 
+/// Lets `ahead` pass for every run: waits, leases and phases end that much earlier. For tests, which
+/// must not sleep; nothing else calls it.
+///
+/// # Errors
+/// When the database fails.
+#[doc(hidden)]
+pub async fn shift_time(c: &mut Conn, ahead: Duration) -> Result<(), StoreError> {
+    sqlx::query!(
+        r#"UPDATE task_run SET
+               not_before = CASE WHEN not_before < 'infinity' THEN not_before - make_interval(secs => $1) ELSE not_before END,
+               lease_expires_at = lease_expires_at - make_interval(secs => $1),
+               deadline_at = deadline_at - make_interval(secs => $1),
+               rung_at = rung_at - make_interval(secs => $1)
+           WHERE status IN ('queued', 'running')"#,
+        ahead.as_secs_f64()
+    )
+    .execute(c)
+    .await?;
+    Ok(())
+}
+
 /// Forwards doorbells between processes: announces the kinds on the `fonds_runs` channel.
 ///
 /// # Errors
