@@ -1,0 +1,171 @@
+//! What a URL is, which ones are the same, and which ones a crawl lets in.
+//!
+//! A URL is what the WHATWG URL standard makes of the text, and nothing more: percent-encoding is left as it was linked,
+//! because servers tell `%2F` from `/` and `%252F` from `%2F`, and a crawler that tidies them up asks for another page.
+
+mod rules;
+mod scope;
+mod trap;
+
+pub use rules::{MAX_PATTERN_BYTES, MAX_PATTERNS, RuleError, UrlRules};
+pub use scope::{Scope, SeedScope};
+pub use trap::PathTrap;
+pub use url::Url;
+
+use crate::codes;
+
+/// The longest URL that is kept, in bytes of its serialisation.
+pub const MAX_URL_BYTES: usize = 65_535;
+
+/// Why a text is not a URL we archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{code}")]
+pub struct UrlError {
+    /// One of [`crate::codes`].
+    pub code: &'static str,
+}
+
+impl UrlError {
+    /// A URL does not get better by trying again.
+    pub fn is_permanent(&self) -> bool {
+        true
+    }
+}
+
+/// User name and password that were written into a URL. They are for the request's `Authorization` header; they are
+/// kept out of rows, records and logs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Percent-decoding is left to whoever builds the header.
+    pub username: String,
+    /// Empty when there was none.
+    pub password: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credentials(..)")
+    }
+}
+
+/// An `http` or `https` URL with a host, fit to be archived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageUrl {
+    url: Url,
+    credentials: Option<Credentials>,
+}
+
+impl PageUrl {
+    /// Reads an absolute URL.
+    ///
+    /// # Errors
+    /// [`UrlError`] with `NOT_A_URL`, `RELATIVE_URL`, `UNSUPPORTED_SCHEME`, `NO_HOST` or `URL_TOO_LONG`.
+    pub fn parse(text: &str) -> Result<PageUrl, UrlError> {
+        check_length(text)?;
+        Url::parse(text).map_err(|e| refusal(text, e)).and_then(PageUrl::from_url)
+    }
+
+    /// Reads a reference as a page at `base` means it.
+    ///
+    /// # Errors
+    /// As [`PageUrl::parse`].
+    pub fn join(base: &Url, reference: &str) -> Result<PageUrl, UrlError> {
+        check_length(reference)?;
+        base.join(reference).map_err(|e| refusal(reference, e)).and_then(PageUrl::from_url)
+    }
+
+    /// Admits a URL that is already parsed.
+    ///
+    /// # Errors
+    /// As [`PageUrl::parse`].
+    pub fn from_url(mut url: Url) -> Result<PageUrl, UrlError> {
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(UrlError { code: codes::UNSUPPORTED_SCHEME });
+        }
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(UrlError { code: codes::NO_HOST });
+        }
+        let credentials = take_credentials(&mut url);
+        check_length(url.as_str())?;
+        Ok(PageUrl { url, credentials })
+    }
+
+    /// The URL with its fragment and without credentials: what a row holds.
+    pub fn as_url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The same, as text.
+    pub fn as_str(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// The URL by value.
+    pub fn into_url(self) -> Url {
+        self.url
+    }
+
+    /// What goes over the wire and into `WARC-Target-URI`: no fragment.
+    pub fn wire(&self) -> &str {
+        wire(&self.url)
+    }
+
+    /// What makes two URLs the same page. The fragment is part of it only where the crawl says `keep_fragments`.
+    pub fn identity(&self, keep_fragments: bool) -> &str {
+        identity(&self.url, keep_fragments)
+    }
+
+    /// The part behind `#`, if any.
+    pub fn fragment(&self) -> Option<&str> {
+        self.url.fragment().filter(|f| !f.is_empty())
+    }
+
+    /// User name and password, if the URL carried them.
+    pub fn credentials(&self) -> Option<&Credentials> {
+        self.credentials.as_ref()
+    }
+}
+
+impl std::fmt::Display for PageUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// See [`PageUrl::identity`]. An empty fragment (`page#`) never counts.
+pub fn identity(url: &Url, keep_fragments: bool) -> &str {
+    if keep_fragments && url.fragment().is_some_and(|f| !f.is_empty()) { url.as_str() } else { wire(url) }
+}
+
+fn wire(url: &Url) -> &str {
+    // A serialised URL holds no `#` but the one before its fragment.
+    url.as_str().split('#').next().unwrap_or_default()
+}
+
+fn check_length(text: &str) -> Result<(), UrlError> {
+    if text.len() > MAX_URL_BYTES { Err(UrlError { code: codes::URL_TOO_LONG }) } else { Ok(()) }
+}
+
+fn take_credentials(url: &mut Url) -> Option<Credentials> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let taken = Credentials {
+        username: url.username().to_owned(),
+        password: url.password().unwrap_or_default().to_owned(),
+    };
+    // These fail only for URLs without a host, which were refused before.
+    url.set_password(None).and_then(|()| url.set_username("")).ok().map(|()| taken)
+}
+
+fn refusal(text: &str, error: url::ParseError) -> UrlError {
+    let code = match error {
+        url::ParseError::RelativeUrlWithoutBase | url::ParseError::RelativeUrlWithCannotBeABaseBase => {
+            codes::RELATIVE_URL
+        }
+        url::ParseError::EmptyHost => codes::NO_HOST,
+        url::ParseError::Overflow => codes::URL_TOO_LONG,
+        _ => codes::NOT_A_URL,
+    };
+    if text.trim().is_empty() { UrlError { code: codes::NOT_A_URL } } else { UrlError { code } }
+}
