@@ -182,7 +182,7 @@ impl<W: Write> WarcMerge<W> {
         &mut self,
         header: &RecordHeader,
         head: &[u8],
-        payload: &mut dyn ReadSeek,
+        payload: &mut (dyn ReadSeek + 'static),
     ) -> Result<(), AssembleError> {
         let body = Body::file(payload)?;
         let head = http_head::response(head, StoredBody::as_sent(body.len()))?;

@@ -417,15 +417,10 @@ fn split_header(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (!name.is_empty() && name.iter().all(|&b| is_token(b))).then_some((name, &line[colon + 1..]))
 }
 
-/// `content-length` as a number; a list of equal numbers counts as one (RFC 9110, 8.6).
+/// `content-length` as a number. A list of equal numbers, allowed by RFC 9110, 8.6, is none here: readers of archives trip over it.
 fn parse_length(value: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?;
-    let mut lengths = text.split(',').map(|part| {
-        let part = part.trim();
-        part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse::<u64>().ok()).flatten()
-    });
-    let first = lengths.next()??;
-    lengths.all(|other| other == Some(first)).then_some(first)
+    (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 
 fn is_token(byte: u8) -> bool {

@@ -160,8 +160,8 @@ pub enum Body<'a> {
     File {
         /// Bytes to take.
         len: u64,
-        /// Where they come from.
-        reader: &'a mut dyn ReadSeek,
+        /// Where they come from; an owner of its source (`'static`), so that a record may borrow head and body for different spans.
+        reader: &'a mut (dyn ReadSeek + 'static),
     },
 }
 
@@ -176,7 +176,7 @@ impl<'a> Body<'a> {
     ///
     /// # Errors
     /// Those of seeking.
-    pub fn file(reader: &'a mut dyn ReadSeek) -> io::Result<Self> {
+    pub fn file(reader: &'a mut (dyn ReadSeek + 'static)) -> io::Result<Self> {
         let len = reader.seek(SeekFrom::End(0))?;
         reader.seek(SeekFrom::Start(0))?;
         Ok(Self::File { len, reader })

@@ -44,6 +44,10 @@ pub struct Resource {
     /// The algorithm of `stats.hash`.
     #[serde(default, skip_serializing)]
     pub hashing: Option<String>,
+    /// `file` for artifacts: data package validators take a `.csv`, `.xlsx` or `.jsonl` for a table of theirs otherwise and
+    /// refuse the package when a page's own file is not a good one.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
 }
 
 /// Hash and length as WACZ 1.0 wrote them.
@@ -113,7 +117,7 @@ pub struct Package {
 /// A line of `pages/pages.jsonl`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Page {
-    /// An id of the caller's own, such as the snapshot's.
+    /// An id of the caller's own, such as the snapshot's. One is made up of URL and time when there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// URL of the page.
@@ -151,8 +155,14 @@ pub(super) fn pages_jsonl(pages: &[Page]) -> String {
     }
     let mut out = format!("{header}\n");
     for page in pages {
+        let mut page = page.clone();
+        if page.id.is_none() {
+            // Not required, but validators that see a table take a row without id and title for an empty one.
+            let name = format!("{} {}", page.ts, page.url);
+            page.id = Some(Sha256Digest::of(name.as_bytes()).hex()[..16].to_owned());
+        }
         // A page is strings and JSON values, which always serialise.
-        out.push_str(&serde_json::to_string(page).unwrap_or_default());
+        out.push_str(&serde_json::to_string(&page).unwrap_or_default());
         out.push('\n');
     }
     out

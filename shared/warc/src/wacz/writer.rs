@@ -161,6 +161,7 @@ impl<W: Write> WaczWriter<W> {
             bytes: Some(place.len),
             stats: None,
             hashing: None,
+            kind: (!is_defined_by_format(path)).then(|| "file".to_owned()),
         });
         Ok(place)
     }
@@ -210,7 +211,8 @@ impl<W: Write> std::fmt::Debug for WaczWriter<W> {
 }
 
 /// `artifacts/<extractor>-<file>`: one folder deep, since a common validator compares only the last two parts of a path.
-/// What is no letter, digit, `.`, `_` or `-` becomes `_`; the middle of a long name becomes a piece of its digest.
+/// What is no letter, digit, `.`, `_` or `-` becomes `_`; the middle of a long name becomes a piece of its digest. Names that end like
+/// compressed files get `.bin` appended: validators of data packages unpack those, and refuse the package when that fails.
 #[must_use]
 pub fn artifact_path(extractor: &str, file: &str) -> String {
     const MAX: usize = 150;
@@ -218,11 +220,21 @@ pub fn artifact_path(extractor: &str, file: &str) -> String {
     let safe: String =
         full.chars().map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' }).collect();
     let safe = safe.trim_start_matches('.');
+    let ending = if is_unpacked_by_validators(safe) { ".bin" } else { "" };
     if safe.len() <= MAX {
-        return format!("artifacts/{safe}");
+        return format!("artifacts/{safe}{ending}");
     }
     let digest = Sha256Digest::of(full.as_bytes()).hex();
-    format!("artifacts/{}-{}-{}", &safe[..90], &digest[..12], &safe[safe.len() - 40..])
+    format!("artifacts/{}-{}-{}{ending}", &safe[..90], &digest[..12], &safe[safe.len() - 40..])
+}
+
+fn is_unpacked_by_validators(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [".zip", ".gz", ".bz2", ".xz"].iter().any(|ending| name.ends_with(ending))
+}
+
+fn is_defined_by_format(path: &str) -> bool {
+    ["archive/", "indexes/", "pages/"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// Relative, without `..`, empty parts, backslashes, drive letters and controls.
