@@ -81,7 +81,7 @@ fn conflicts(declared: &str, found: &str) -> bool {
 fn same_image(a: &str, b: &str) -> bool {
     let norm = |m: &str| match m {
         "image/jpg" | "image/pjpeg" => "image/jpeg".to_owned(),
-        "image/x-icon" | "image/ico" => "image/vnd.microsoft.icon".to_owned(),
+        "image/x-icon" | "image/ico" => "vnd.microsoft.icon".to_owned(),
         other => other.trim_start_matches("image/x-").trim_start_matches("image/").to_owned(),
     };
     norm(a) == norm(b)

@@ -189,3 +189,6 @@ fn pairs(list: &[(String, String)]) -> serde_json::Value {
 pub fn facts_of(bytes: &[u8], content_type: Option<&str>, url: &Url, options: &FactsOptions) -> PageFacts {
     page_facts(&decode(bytes, content_type).text, url, options)
 }
+
+#[cfg(test)]
+mod tests;

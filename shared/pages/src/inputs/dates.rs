@@ -46,7 +46,8 @@ pub fn parse_date(text: &str) -> Option<DateTime<Utc>> {
     if text.is_empty() || text.len() > 64 {
         return None;
     }
-    if text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+    let dots = text.bytes().filter(|b| *b == b'.').count();
+    if dots < 2 && text.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
         let compact = NaiveDate::parse_from_str(text, "%Y%m%d").ok().filter(|_| text.len() == 8);
         return match compact {
             Some(day) => plausible(Utc.from_utc_datetime(&day.and_hms_opt(0, 0, 0)?)),

@@ -340,6 +340,7 @@ mod tests {
     }
 
     proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
         #[test]
         fn never_panics(pattern in ".{0,40}", domain in "[\\w.*:-]{1,20}", path in ".{0,40}") {
             let url = Url::parse("https://x.org/").unwrap().join(&path).unwrap_or(Url::parse("data:x").unwrap());
