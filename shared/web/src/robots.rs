@@ -297,3 +297,146 @@ async fn read_answer(result: &FetchResult, config: &RobotsConfig) -> Rules {
         Err(_) => Rules::without_file(RobotsReason::Unreachable),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::fetch::FetcherConfig;
+    use crate::guard::{Guard, GuardConfig};
+    use crate::testing::{Message, Origin, OriginConfig, Reply};
+
+    const FILE: &str = "# ours\nUser-agent: *\nDisallow: /\n\nUser-agent: fonds\nDisallow: /private\n\
+         Disallow: /*.pdf$\nAllow: /private/open\nCrawl-delay: 2.5\n\nSitemap: http://a.example/map.xml\n";
+
+    fn robots_with(ttl: Duration) -> Robots {
+        let guard = Guard::new(GuardConfig {
+            allow_private: true,
+            ..GuardConfig::default()
+        });
+        let fetcher = Fetcher::new(FetcherConfig {
+            header_timeout: Duration::from_millis(300),
+            ..FetcherConfig::new(guard)
+        });
+        let config = RobotsConfig {
+            ttl,
+            failure_ttl: ttl,
+            ..RobotsConfig::default()
+        };
+        Robots::new(fetcher.unwrap(), config)
+    }
+
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    #[tokio::test]
+    async fn rules_delays_and_sitemaps() {
+        let config = OriginConfig::new().route("/robots.txt", Reply::ok("text/plain", FILE));
+        let origin = Origin::start(config).await.unwrap();
+        let robots = robots_with(HOUR);
+        for (path, allowed) in [
+            ("/", true),
+            ("/robots.txt", true),
+            ("/private", false),
+            ("/private/x?y", false),
+            ("/private/open/x", true),
+            ("/a/b.pdf", false),
+            ("/a/b.pdf?x", true),
+            ("/a/b.pdf#fragment", false),
+        ] {
+            let verdict = robots.check(&origin.url(path), RobotsPolicy::Obey).await;
+            assert_eq!(verdict.allowed, allowed, "{path}");
+            assert_eq!(verdict.may_capture, allowed, "{path}");
+            assert_eq!(verdict.crawl_delay, Some(Duration::from_millis(2500)));
+            let report = robots.check(&origin.url(path), RobotsPolicy::Report).await;
+            assert_eq!((report.allowed, report.may_capture), (allowed, true), "{path}");
+            let off = robots.check(&origin.url(path), RobotsPolicy::Off).await;
+            assert!(off.allowed && off.reason == RobotsReason::NotAsked);
+        }
+        assert_eq!(robots.rules(&origin.url("/")).await.sitemaps(), ["http://a.example/map.xml"]);
+        assert_eq!(origin.hits("/robots.txt"), 1);
+    }
+
+    #[tokio::test]
+    async fn what_stands_in_for_a_file() {
+        let target = |n: u32| format!("/faults/redirect/{n}");
+        let file = || Reply::ok("text/plain", "User-agent: *\nDisallow: /");
+        for (reply, allowed, reason) in [
+            (file(), false, RobotsReason::Rules),
+            (Reply::ok("text/plain", ""), true, RobotsReason::Rules),
+            (Reply::html("<!doctype html><p>Disallow: /"), true, RobotsReason::Rules),
+            (Message::new(404, "text/plain", "no").into(), true, RobotsReason::Unavailable),
+            (Message::new(403, "text/plain", "no").into(), true, RobotsReason::Unavailable),
+            (Message::new(429, "text/plain", "no").into(), true, RobotsReason::Unavailable),
+            (Message::new(500, "text/plain", "no").into(), false, RobotsReason::Unreachable),
+            (Message::new(503, "text/plain", "no").into(), false, RobotsReason::Unreachable),
+            // The fourth redirect leads to the fifth, which answers.
+            (Reply::redirect(302, &target(4)), true, RobotsReason::Rules),
+            (Reply::redirect(302, &target(5)), true, RobotsReason::Unavailable),
+            (Reply::redirect(302, "/robots.txt"), true, RobotsReason::Unavailable),
+            (Reply::redirect(302, "/faults/silent"), false, RobotsReason::Unreachable),
+            (Reply::raw("garbage\r\n\r\n"), false, RobotsReason::Unreachable),
+            (Reply::raw("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser-"), false, RobotsReason::Unreachable),
+        ] {
+            let about = format!("{reply:?}");
+            let origin = Origin::start(OriginConfig::new().route("/robots.txt", reply)).await.unwrap();
+            let verdict = robots_with(HOUR).check(&origin.url("/page"), RobotsPolicy::Obey).await;
+            assert_eq!((verdict.allowed, verdict.reason), (allowed, reason), "{about}");
+        }
+        let nobody = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+        let url = format!("http://{nobody}/page").parse().unwrap();
+        let verdict = robots_with(HOUR).check(&url, RobotsPolicy::Obey).await;
+        assert_eq!((verdict.allowed, verdict.reason), (false, RobotsReason::Unreachable));
+    }
+
+    #[tokio::test]
+    async fn a_file_is_fetched_once_and_again_when_it_is_old() {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&count);
+        let config = OriginConfig::new().handle("/robots.txt", move |_| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            Reply::ok("text/plain", "User-agent: *\nDisallow:")
+        });
+        let origin = Origin::start(config).await.unwrap();
+        let robots = robots_with(HOUR);
+        let url = origin.url("/x");
+        let asking = (0..20).map(|_| robots.check(&url, RobotsPolicy::Obey));
+        futures_util::future::join_all(asking).await;
+        assert_eq!(count.load(Ordering::SeqCst), 1);
+        let forgetful = robots_with(Duration::ZERO);
+        for _ in 0..3 {
+            forgetful.check(&url, RobotsPolicy::Obey).await;
+        }
+        assert_eq!(count.load(Ordering::SeqCst), 4);
+    }
+
+    #[test]
+    fn long_files_are_read_to_their_last_whole_line() {
+        let mut text = "User-agent: *\nDisallow: /a\n".to_owned();
+        while text.len() < MAX_BYTES + 10 {
+            text.push_str("Allow: /some/where/else/and/on/and/on\n");
+        }
+        assert!(whole_lines(text.as_bytes()).len() <= MAX_BYTES);
+        let rules = Rules::parse("fonds", text.as_bytes(), HOUR);
+        assert!(!rules.allows(&"http://h.example/a".parse().unwrap()));
+        assert_eq!(whole_lines(b"a\nb"), b"a\nb");
+    }
+
+    proptest! {
+        #[test]
+        fn no_file_panics(lines in proptest::collection::vec("(?i)(user-agent|allow|disallow|crawl-delay|sitemap|\u{feff}|x)?(:| )[ -~\u{e9}\\x00]{0,20}", 0..20), path in "/[ -~]{0,20}") {
+            let rules = Rules::parse("fonds", lines.join("\r\n").as_bytes(), HOUR);
+            if let Ok(url) = Url::parse("http://h.example").unwrap().join(&path) {
+                rules.allows(&url);
+            }
+            prop_assert!(rules.crawl_delay().is_none_or(|delay| delay <= HOUR));
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes: Vec<u8>) {
+            Rules::parse("fonds", &bytes, HOUR);
+        }
+    }
+}

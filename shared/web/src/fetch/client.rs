@@ -163,6 +163,11 @@ impl<'a> Walk<'a> {
     /// One exchange. The URL to go on with, if any.
     async fn one(&mut self) -> Option<Url> {
         let url = wire_url(&self.request.url);
+        if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+            let detail = "not an http or https URL with a host";
+            self.result.error = Some(FetchError::new(FetchCode::UrlInvalid, &url, detail));
+            return None;
+        }
         let cookie = self.jar.header_for(&url);
         let headers = match self.headers(&url, cookie.as_deref()) {
             Ok(headers) => headers,

@@ -101,7 +101,7 @@ const ADDRESSES: &[(&str, &str, &str)] = &[
     ("64:ff9b::10.0.0.1", "nat64", "ok"),
     ("64:ff9b::8.8.8.8", "nat64", "ok"),
     ("64:ff9b::169.254.169.254", "nat64", "metadata"),
-    ("64:ff9b:1::10.0.0.1", "nat64", "reserved"),
+    ("64:ff9b:1::10.0.0.1", "nat64", "ok"),
     ("64:ff9b:1:a9fe:a9:fe00::", "nat64", "metadata"),
     ("2002:7f00:1::", "6to4", "ok"),
     ("2002:a9fe:a9fe::1", "6to4", "metadata"),

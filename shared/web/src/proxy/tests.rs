@@ -20,7 +20,8 @@ async fn proxy(allow_private: bool, config: ProxyConfig) -> GuardProxy {
     GuardProxy::start(guard(allow_private), config).await.unwrap()
 }
 
-/// Sends bytes, half-closes nothing, reads until the proxy closes or the pattern shows up.
+/// Sends bytes and reads until the pattern shows up ("failure": one of the proxy's own answers is
+/// whole) or the proxy closes.
 async fn ask(proxy: &GuardProxy, request: &str, until: &str) -> String {
     let mut stream = TcpStream::connect(proxy.addr()).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -35,7 +36,12 @@ async fn read_until(stream: &mut TcpStream, until: &str) -> String {
             let n = stream.read(&mut chunk).await.unwrap_or(0);
             got.extend_from_slice(&chunk[..n]);
             let text = String::from_utf8_lossy(&got);
-            if n == 0 || (!until.is_empty() && text.contains(until)) {
+            let is_there = match until {
+                "" => false,
+                "failure" => text.split_once("\r\n\r\n").is_some_and(|(_, b)| b.ends_with('\n')),
+                _ => text.contains(until),
+            };
+            if n == 0 || is_there {
                 break;
             }
         }
@@ -61,7 +67,7 @@ async fn refusals_are_answered_and_recorded() {
         ("CONNECT 8.8.8.8:25 HTTP/1.1\r\nHost: h\r\n\r\n", "8.8.8.8:25", "bad-port"),
     ];
     for (request, _, reason) in cases {
-        let answer = ask(&proxy, request, "\n\n").await;
+        let answer = ask(&proxy, request, "failure").await;
         assert!(answer.starts_with("HTTP/1.1 403 "), "{request}: {answer}");
         assert!(answer.contains("x-fonds-egress: EGRESS_REFUSED"), "{answer}");
         assert!(answer.ends_with(&format!("EGRESS_REFUSED: {reason}\n")), "{answer}");
@@ -83,7 +89,7 @@ async fn other_failures_have_codes_too() {
     let proxy = proxy(true, config).await;
     let origin = Origin::start(OriginConfig::new()).await.unwrap();
     let at = origin.addr();
-    let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     for (request, status, code) in [
         ("GET http://nowhere.test/ HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), 502, "DNS_FAILED"),
         ("CONNECT nowhere.test:443 HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), 502, "DNS_FAILED"),
@@ -96,7 +102,7 @@ async fn other_failures_have_codes_too() {
         ("GET https://x.test/ HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), 400, "URL_INVALID"),
         ("GET ftp://x.test/ HTTP/1.1\r\nHost: h\r\n\r\n".to_owned(), 400, "URL_INVALID"),
     ] {
-        let answer = ask(&proxy, &request, "\n\n").await;
+        let answer = ask(&proxy, &request, "failure").await;
         assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer}");
         assert!(answer.contains(&format!("x-fonds-egress: {code}\r\n")), "{request}: {answer}");
     }
@@ -112,7 +118,7 @@ async fn a_proxy_is_no_way_into_the_service() {
     for port in [proxy.addr().port(), other.addr().port()] {
         for host in ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "127.9.9.9"] {
             let request = format!("CONNECT {host}:{port} HTTP/1.1\r\nHost: h\r\n\r\n");
-            let answer = ask(&proxy, &request, "\n\n").await;
+            let answer = ask(&proxy, &request, "failure").await;
             assert!(answer.ends_with("EGRESS_REFUSED: own-service\n"), "{host}: {answer}");
         }
     }
@@ -202,7 +208,7 @@ async fn the_byte_cap_cuts_and_then_refuses() {
     assert!(cut.len() < 1_000_000, "{}", cut.len());
     assert!(proxy.is_capped());
     let connect = format!("CONNECT {at} HTTP/1.1\r\nHost: h\r\n\r\n");
-    let answer = ask(&proxy, &connect, "\n\n").await;
+    let answer = ask(&proxy, &connect, "failure").await;
     assert!(answer.contains("x-fonds-egress: BODY_TOO_LARGE"), "{answer}");
 }
 

@@ -34,10 +34,14 @@ pub struct TestCa {
 impl TestCa {
     /// A fresh authority.
     pub fn new() -> Result<Self, rcgen::Error> {
+        Self::named("fonds test authority")
+    }
+
+    fn named(name: &str) -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::default();
         params
             .distinguished_name
-            .push(DnType::CommonName, "fonds test authority");
+            .push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         Ok(Self {
             issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?,
@@ -76,7 +80,7 @@ impl TestCa {
         let key = KeyPair::generate()?;
         let cert = match identity {
             Identity::SelfSigned => params.self_signed(&key)?,
-            Identity::Untrusted => params.signed_by(&key, &Self::new()?.issuer)?,
+            Identity::Untrusted => params.signed_by(&key, &Self::named("another authority")?.issuer)?,
             _ => params.signed_by(&key, &self.issuer)?,
         };
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));

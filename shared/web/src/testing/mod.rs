@@ -13,6 +13,6 @@ mod resolver;
 pub mod site;
 
 pub use certs::{Identity, TestCa};
-pub use origin::{Origin, OriginConfig, Seen};
+pub use origin::{Handler, Origin, OriginConfig, Seen};
 pub use reply::{Act, Message, Reply};
 pub use resolver::ScriptedResolver;

@@ -22,7 +22,7 @@ use super::reply::{Act, Message, Reply};
 use super::{faults, files, site};
 
 /// A reply computed from a request.
-type Handler = Arc<dyn Fn(&Seen) -> Reply + Send + Sync>;
+pub type Handler = Arc<dyn Fn(&Seen) -> Reply + Send + Sync>;
 
 /// What an origin serves.
 #[derive(Clone, Default)]
@@ -39,7 +39,8 @@ pub struct OriginConfig {
     pub latency: Duration,
     /// TLS; `None` is plain HTTP. Clients that choose `h2` get HTTP/2.
     pub tls: Option<Arc<ServerConfig>>,
-    routes: HashMap<String, Handler>,
+    /// Replies by path; filled by [`Self::route`] and [`Self::handle`].
+    pub routes: HashMap<String, Handler>,
 }
 
 impl OriginConfig {
