@@ -10,8 +10,8 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
 use crate::{
-    BlobError, BlobKey, BlobMeta, BlobStore, BlobStream, OpenUpload, Page, PageToken, PresignGet, PresignPut, Presigned, PutBody, PutOutcome,
-    UploadId, UploadedPart,
+    BlobError, BlobKey, BlobMeta, BlobStore, BlobStream, OpenUpload, Page, PageToken, PresignGet, PresignPut,
+    Presigned, PutBody, PutOutcome, UploadId, UploadedPart,
 };
 
 /// The operations of a store, as named in errors and counts.
@@ -134,7 +134,10 @@ impl Watch for FirstFail {
             return Ok(());
         }
         *calls += 1;
-        Err(BlobError::unavailable(op.name(), format_args!("failure {calls} of {} asked for by the test", self.failures)))
+        Err(BlobError::unavailable(
+            op.name(),
+            format_args!("failure {calls} of {} asked for by the test", self.failures),
+        ))
     }
 }
 
@@ -192,12 +195,23 @@ impl<W: Watch> BlobStore for Watched<W> {
         self.inner.create_multipart(key, content_type).await
     }
 
-    async fn upload_part(&self, key: &BlobKey, upload: &UploadId, number: u32, body: Bytes) -> Result<UploadedPart, BlobError> {
+    async fn upload_part(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        number: u32,
+        body: Bytes,
+    ) -> Result<UploadedPart, BlobError> {
         self.watch.before(Op::Multipart, key.as_str())?;
         self.inner.upload_part(key, upload, number, body).await
     }
 
-    async fn complete_multipart(&self, key: &BlobKey, upload: &UploadId, parts: &[UploadedPart]) -> Result<PutOutcome, BlobError> {
+    async fn complete_multipart(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        parts: &[UploadedPart],
+    ) -> Result<PutOutcome, BlobError> {
         self.watch.before(Op::Multipart, key.as_str())?;
         self.inner.complete_multipart(key, upload, parts).await
     }
@@ -207,7 +221,12 @@ impl<W: Watch> BlobStore for Watched<W> {
         self.inner.abort_multipart(key, upload).await
     }
 
-    async fn stale_multiparts(&self, prefix: &str, before: DateTime<Utc>, limit: usize) -> Result<Vec<OpenUpload>, BlobError> {
+    async fn stale_multiparts(
+        &self,
+        prefix: &str,
+        before: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<OpenUpload>, BlobError> {
         self.watch.before(Op::List, prefix)?;
         self.inner.stale_multiparts(prefix, before, limit).await
     }

@@ -17,7 +17,7 @@ pub const MAX_SEGMENT_BYTES: usize = 255;
 /// | --- | --- | --- |
 /// | [`cas`](Self::cas) | `cas/sha256/ab/cd/<hex>` | never |
 /// | [`snapshot_wacz`](Self::snapshot_wacz) | `snapshots/<crawl>/<snapshot>/<lease>.wacz` | never |
-/// | [`crawl_warc`](Self::crawl_warc) | `warcs/<crawl>/<lease>.warc.gz` | never |
+/// | [`batch_wacz`](Self::batch_wacz) | `snapshots/<crawl>/batch/<lease>.wacz` | never |
 /// | [`crawl_file`](Self::crawl_file) | `crawls/<crawl>/index.jsonl` and others | re-written by a re-seal |
 /// | [`upload`](Self::upload) | `uploads/<id>/<name>` | never after its presigned PUT |
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,10 +96,10 @@ impl BlobKey {
         Self(format!("snapshots/{crawl}/{snapshot}/{lease}.wacz"))
     }
 
-    /// A WARC shared by the plain captures of one batch of messages.
+    /// The package shared by the plain captures of one batch of messages.
     #[must_use]
-    pub fn crawl_warc(crawl: Uuid, lease: Uuid) -> Self {
-        Self(format!("warcs/{crawl}/{lease}.warc.gz"))
+    pub fn batch_wacz(crawl: Uuid, lease: Uuid) -> Self {
+        Self(format!("snapshots/{crawl}/batch/{lease}.wacz"))
     }
 
     /// A file written when the crawl is sealed.
@@ -277,10 +277,14 @@ mod tests {
         let cases = [
             (BlobKey::cas_hex(hex).unwrap(), format!("cas/sha256/e3/b0/{hex}"), "application/octet-stream"),
             (BlobKey::snapshot_wacz(a, b, c), format!("snapshots/{a}/{b}/{c}.wacz"), "application/wacz+zip"),
-            (BlobKey::crawl_warc(a, b), format!("warcs/{a}/{b}.warc.gz"), "application/warc"),
+            (BlobKey::batch_wacz(a, b), format!("snapshots/{a}/batch/{b}.wacz"), "application/wacz+zip"),
             (BlobKey::crawl_file(a, CrawlFile::IndexJsonl), format!("crawls/{a}/index.jsonl"), "application/jsonl"),
             (BlobKey::crawl_file(a, CrawlFile::Collection), format!("crawls/{a}/collection.json"), "application/json"),
-            (BlobKey::upload(a, "Ünïcode name.CBZ").unwrap(), format!("uploads/{a}/Ünïcode name.CBZ"), "application/vnd.comicbook+zip"),
+            (
+                BlobKey::upload(a, "Ünïcode name.CBZ").unwrap(),
+                format!("uploads/{a}/Ünïcode name.CBZ"),
+                "application/vnd.comicbook+zip",
+            ),
         ];
         for (key, expected, mime) in cases {
             assert_eq!(key.as_str(), expected);

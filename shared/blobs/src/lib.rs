@@ -31,6 +31,7 @@ pub use decorate::{Counting, Op, Unreliable};
 pub use error::BlobError;
 pub use key::{BlobKey, CrawlFile, KeyError, MAX_KEY_BYTES, MAX_SEGMENT_BYTES};
 pub use store::{
-    BlobEntry, BlobMeta, BlobStore, BlobStream, DEFAULT_GET_CAP, Disposition, MAX_PAGE, MAX_PARTS, MIN_PART_BYTES, MULTIPART_THRESHOLD,
-    OpenUpload, Page, PageToken, PresignGet, PresignPut, Presigned, PutBody, PutOutcome, UploadId, UploadedPart,
+    BlobEntry, BlobMeta, BlobStore, BlobStream, DEFAULT_GET_CAP, Disposition, MAX_PAGE, MAX_PARTS, MIN_PART_BYTES,
+    MULTIPART_THRESHOLD, OpenUpload, Page, PageToken, PresignGet, PresignPut, Presigned, PutBody, PutOutcome, UploadId,
+    UploadedPart,
 };

@@ -15,8 +15,8 @@ use uuid::Uuid;
 use crate::sign::LocalSigner;
 use crate::store::{check_part_number, check_parts, clip};
 use crate::{
-    BlobEntry, BlobError, BlobKey, BlobMeta, BlobStore, BlobStream, MAX_PAGE, MIN_PART_BYTES, OpenUpload, Page, PageToken, PresignGet,
-    PresignPut, Presigned, PutBody, PutOutcome, UploadId, UploadedPart,
+    BlobEntry, BlobError, BlobKey, BlobMeta, BlobStore, BlobStream, MAX_PAGE, MIN_PART_BYTES, OpenUpload, Page,
+    PageToken, PresignGet, PresignPut, Presigned, PutBody, PutOutcome, UploadId, UploadedPart,
 };
 
 /// A store that lives as long as its last clone. Clones share the objects.
@@ -157,7 +157,10 @@ impl BlobStore for MemoryBlobs {
             Some(range) => self.get_range(key, range).await?,
             None => self.object(key)?.bytes,
         };
-        let pieces: Vec<_> = (0..bytes.len()).step_by(64 * 1024).map(|at| Ok(bytes.slice(at..bytes.len().min(at + 64 * 1024)))).collect();
+        let pieces: Vec<_> = (0..bytes.len())
+            .step_by(64 * 1024)
+            .map(|at| Ok(bytes.slice(at..bytes.len().min(at + 64 * 1024))))
+            .collect();
         Ok(stream::iter(pieces).boxed())
     }
 
@@ -181,8 +184,9 @@ impl BlobStore for MemoryBlobs {
     async fn list(&self, prefix: &str, after: Option<&PageToken>, limit: usize) -> Result<Page, BlobError> {
         let limit = limit.clamp(1, MAX_PAGE);
         let state = self.lock();
-        let mut found =
-            state.objects.iter().filter(|(key, _)| key.as_str().starts_with(prefix) && after.is_none_or(|after| key.as_str() > after.as_str()));
+        let mut found = state.objects.iter().filter(|(key, _)| {
+            key.as_str().starts_with(prefix) && after.is_none_or(|after| key.as_str() > after.as_str())
+        });
         let entries: Vec<_> = found
             .by_ref()
             .take(limit)
@@ -199,12 +203,23 @@ impl BlobStore for MemoryBlobs {
 
     async fn create_multipart(&self, key: &BlobKey, content_type: &str) -> Result<UploadId, BlobError> {
         let id = Uuid::new_v4().to_string();
-        let upload = Upload { key: key.clone(), content_type: content_type.to_owned(), started: Utc::now(), parts: BTreeMap::new() };
+        let upload = Upload {
+            key: key.clone(),
+            content_type: content_type.to_owned(),
+            started: Utc::now(),
+            parts: BTreeMap::new(),
+        };
         self.lock().uploads.insert(id.clone(), upload);
         Ok(UploadId(id))
     }
 
-    async fn upload_part(&self, key: &BlobKey, upload: &UploadId, number: u32, body: Bytes) -> Result<UploadedPart, BlobError> {
+    async fn upload_part(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        number: u32,
+        body: Bytes,
+    ) -> Result<UploadedPart, BlobError> {
         check_part_number(number)?;
         let mut state = self.lock();
         let etag = state.tag();
@@ -212,17 +227,28 @@ impl BlobStore for MemoryBlobs {
         Ok(UploadedPart { number, etag })
     }
 
-    async fn complete_multipart(&self, key: &BlobKey, upload: &UploadId, parts: &[UploadedPart]) -> Result<PutOutcome, BlobError> {
+    async fn complete_multipart(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        parts: &[UploadedPart],
+    ) -> Result<PutOutcome, BlobError> {
         check_parts(parts)?;
         let mut state = self.lock();
         let found = state.upload(key, upload)?;
         let mut whole = BytesMut::new();
         for (at, part) in parts.iter().enumerate() {
             let Some((_, bytes)) = found.parts.get(&part.number).filter(|(etag, _)| *etag == part.etag) else {
-                return Err(BlobError::Invalid(format!("part {} of {key} was not uploaded under this tag", part.number)));
+                return Err(BlobError::Invalid(format!(
+                    "part {} of {key} was not uploaded under this tag",
+                    part.number
+                )));
             };
             if at + 1 < parts.len() && (bytes.len() as u64) < MIN_PART_BYTES {
-                return Err(BlobError::Invalid(format!("part {} of {key} is below {MIN_PART_BYTES} bytes", part.number)));
+                return Err(BlobError::Invalid(format!(
+                    "part {} of {key} is below {MIN_PART_BYTES} bytes",
+                    part.number
+                )));
             }
             whole.extend_from_slice(bytes);
         }
@@ -239,10 +265,22 @@ impl BlobStore for MemoryBlobs {
         Ok(())
     }
 
-    async fn stale_multiparts(&self, prefix: &str, before: DateTime<Utc>, limit: usize) -> Result<Vec<OpenUpload>, BlobError> {
+    async fn stale_multiparts(
+        &self,
+        prefix: &str,
+        before: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<OpenUpload>, BlobError> {
         let state = self.lock();
-        let stale = state.uploads.iter().filter(|(_, upload)| upload.started < before && upload.key.as_str().starts_with(prefix));
-        let open = |(id, upload): (&String, &Upload)| OpenUpload { key: upload.key.clone(), id: UploadId(id.clone()), started: upload.started };
+        let stale = state
+            .uploads
+            .iter()
+            .filter(|(_, upload)| upload.started < before && upload.key.as_str().starts_with(prefix));
+        let open = |(id, upload): (&String, &Upload)| OpenUpload {
+            key: upload.key.clone(),
+            id: UploadId(id.clone()),
+            started: upload.started,
+        };
         Ok(stale.take(limit).map(open).collect())
     }
 
@@ -257,6 +295,9 @@ impl BlobStore for MemoryBlobs {
 
 fn slice(key: &BlobKey, bytes: &Bytes, range: &Range<u64>) -> Result<Option<Bytes>, BlobError> {
     let Some(range) = clip(key, range, bytes.len() as u64)? else { return Ok(None) };
-    let at = |offset: u64| usize::try_from(offset).map_err(|_| BlobError::Invalid(format!("offset {offset} is beyond this machine's memory")));
+    let at = |offset: u64| {
+        usize::try_from(offset)
+            .map_err(|_| BlobError::Invalid(format!("offset {offset} is beyond this machine's memory")))
+    };
     Ok(Some(bytes.slice(at(range.start)?..at(range.end)?)))
 }

@@ -100,7 +100,9 @@ impl LocalSigner {
     /// [`BlobError::Invalid`] for a secret below [`MIN_SECRET_BYTES`] or a base no path can be joined to.
     pub fn new(mut base: Url, secret: &[u8]) -> Result<Self, BlobError> {
         if secret.len() < MIN_SECRET_BYTES {
-            return Err(BlobError::Invalid(format!("the secret for blob URLs is shorter than {MIN_SECRET_BYTES} bytes")));
+            return Err(BlobError::Invalid(format!(
+                "the secret for blob URLs is shorter than {MIN_SECRET_BYTES} bytes"
+            )));
         }
         if base.cannot_be_a_base() {
             return Err(BlobError::Invalid(format!("{base} cannot be the base of blob URLs")));
@@ -118,7 +120,13 @@ impl LocalSigner {
     ///
     /// # Errors
     /// [`BlobError::Invalid`] for a time to live of zero or above [`MAX_TTL`].
-    pub fn get(&self, key: &BlobKey, ttl: Duration, now: DateTime<Utc>, options: PresignGet) -> Result<Presigned, BlobError> {
+    pub fn get(
+        &self,
+        key: &BlobKey,
+        ttl: Duration,
+        now: DateTime<Utc>,
+        options: PresignGet,
+    ) -> Result<Presigned, BlobError> {
         if let Some(range) = &options.range {
             crate::store::check_signed_range(range)?;
         }
@@ -136,9 +144,17 @@ impl LocalSigner {
     ///
     /// # Errors
     /// As [`Self::get`].
-    pub fn put(&self, key: &BlobKey, ttl: Duration, now: DateTime<Utc>, options: PresignPut) -> Result<Presigned, BlobError> {
-        let headers =
-            vec![("content-length".to_owned(), options.content_length.to_string()), ("content-type".to_owned(), options.content_type.clone())];
+    pub fn put(
+        &self,
+        key: &BlobKey,
+        ttl: Duration,
+        now: DateTime<Utc>,
+        options: PresignPut,
+    ) -> Result<Presigned, BlobError> {
+        let headers = vec![
+            ("content-length".to_owned(), options.content_length.to_string()),
+            ("content-type".to_owned(), options.content_type.clone()),
+        ];
         let fields = Fields {
             expires: expiry(ttl, now)?,
             content_type: Some(options.content_type),
@@ -154,7 +170,12 @@ impl LocalSigner {
     ///
     /// # Errors
     /// [`SignatureError`]; nothing of the request may be used then.
-    pub fn verify(&self, method: &str, path_and_query: &str, now: DateTime<Utc>) -> Result<SignedRequest, SignatureError> {
+    pub fn verify(
+        &self,
+        method: &str,
+        path_and_query: &str,
+        now: DateTime<Utc>,
+    ) -> Result<SignedRequest, SignatureError> {
         let (path, query) = path_and_query.split_once('?').ok_or(SignatureError::Malformed)?;
         let encoded = path.strip_prefix(self.base.path()).ok_or(SignatureError::Malformed)?;
         let key = percent_decode_str(encoded).decode_utf8().map_err(|_| SignatureError::Malformed)?;
@@ -169,7 +190,17 @@ impl LocalSigner {
             ("GET", Fields { content_type, disposition, range, length: None, sha256: None, .. }) => {
                 Ok(SignedRequest::Get(SignedGet { key, content_type, disposition, range }))
             }
-            ("PUT", Fields { content_type: Some(content_type), length: Some(content_length), sha256, disposition: None, range: None, .. }) => {
+            (
+                "PUT",
+                Fields {
+                    content_type: Some(content_type),
+                    length: Some(content_length),
+                    sha256,
+                    disposition: None,
+                    range: None,
+                    ..
+                },
+            ) => {
                 Ok(SignedRequest::Put(SignedPut { key, options: PresignPut { content_length, content_type, sha256 } }))
             }
             _ => Err(SignatureError::Malformed),
@@ -193,7 +224,8 @@ impl LocalSigner {
             }
             query.append_pair("sig", &signature);
         }
-        let expires = DateTime::from_timestamp(fields.expires, 0).ok_or_else(|| BlobError::Invalid("expiry is out of range".to_owned()))?;
+        let expires = DateTime::from_timestamp(fields.expires, 0)
+            .ok_or_else(|| BlobError::Invalid("expiry is out of range".to_owned()))?;
         Ok(Presigned { method, url, headers, expires })
     }
 
@@ -307,8 +339,12 @@ mod tests {
             assert_eq!(signer().verify(method, &target(&presigned), now), Ok(expected.clone()));
         }
         assert_eq!(signer().verify("PUT", &target(&presigned), now), Err(SignatureError::Mismatch));
-        assert_eq!(signer().verify("GET", &target(&presigned), now + TimeDelta::seconds(61)), Err(SignatureError::Expired));
-        let other = LocalSigner::new(Url::parse("http://127.0.0.1:8000/blobs/").unwrap(), b"another secret of mine").unwrap();
+        assert_eq!(
+            signer().verify("GET", &target(&presigned), now + TimeDelta::seconds(61)),
+            Err(SignatureError::Expired)
+        );
+        let other =
+            LocalSigner::new(Url::parse("http://127.0.0.1:8000/blobs/").unwrap(), b"another secret of mine").unwrap();
         assert_eq!(other.verify("GET", &target(&presigned), now), Err(SignatureError::Mismatch));
         assert!(!format!("{presigned:?}").contains("sig="));
     }
@@ -318,7 +354,10 @@ mod tests {
         let now = Utc::now();
         let options = PresignPut { content_length: 7, content_type: "image/png".into(), sha256: Some([9; 32]) };
         let presigned = signer().put(&key(), Duration::from_secs(60), now, options.clone()).unwrap();
-        assert_eq!(signer().verify("PUT", &target(&presigned), now), Ok(SignedRequest::Put(SignedPut { key: key(), options })));
+        assert_eq!(
+            signer().verify("PUT", &target(&presigned), now),
+            Ok(SignedRequest::Put(SignedPut { key: key(), options }))
+        );
         assert_eq!(signer().verify("GET", &target(&presigned), now), Err(SignatureError::Mismatch));
     }
 

@@ -205,7 +205,11 @@ pub struct Presigned {
 /// The URL is a bearer credential, so it stays out of logs.
 impl fmt::Debug for Presigned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Presigned").field("method", &self.method).field("path", &self.url.path()).field("expires", &self.expires).finish()
+        f.debug_struct("Presigned")
+            .field("method", &self.method)
+            .field("path", &self.url.path())
+            .field("expires", &self.expires)
+            .finish()
     }
 }
 
@@ -260,16 +264,32 @@ pub trait BlobStore: Send + Sync + 'static {
     async fn create_multipart(&self, key: &BlobKey, content_type: &str) -> Result<UploadId, BlobError>;
 
     /// Uploads one part; every part but the last has at least [`MIN_PART_BYTES`]. The same number again replaces it.
-    async fn upload_part(&self, key: &BlobKey, upload: &UploadId, number: u32, body: Bytes) -> Result<UploadedPart, BlobError>;
+    async fn upload_part(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        number: u32,
+        body: Bytes,
+    ) -> Result<UploadedPart, BlobError>;
 
     /// Makes the object of the named parts, in ascending order, unless the key has one; the upload is gone either way.
-    async fn complete_multipart(&self, key: &BlobKey, upload: &UploadId, parts: &[UploadedPart]) -> Result<PutOutcome, BlobError>;
+    async fn complete_multipart(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        parts: &[UploadedPart],
+    ) -> Result<PutOutcome, BlobError>;
 
     /// Gives an upload up and frees its parts.
     async fn abort_multipart(&self, key: &BlobKey, upload: &UploadId) -> Result<(), BlobError>;
 
     /// Uploads begun before `before` and still open, at most `limit`, for the sweep to abort.
-    async fn stale_multiparts(&self, prefix: &str, before: DateTime<Utc>, limit: usize) -> Result<Vec<OpenUpload>, BlobError>;
+    async fn stale_multiparts(
+        &self,
+        prefix: &str,
+        before: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<OpenUpload>, BlobError>;
 
     /// A URL that reads the object. It is signed whether or not the object exists.
     async fn presign_get(&self, key: &BlobKey, ttl: Duration, options: PresignGet) -> Result<Presigned, BlobError>;
@@ -332,8 +352,10 @@ impl Disposition {
             Self::Inline(name) => ("inline", name),
             Self::Attachment(name) => ("attachment", name),
         };
-        let plain: String =
-            name.chars().map(|c| if c == ' ' || (c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '%' | '/')) { c } else { '_' }).collect();
+        let plain: String = name
+            .chars()
+            .map(|c| if c == ' ' || (c.is_ascii_graphic() && !matches!(c, '"' | '\\' | '%' | '/')) { c } else { '_' })
+            .collect();
         if plain == *name {
             return format!("{kind}; filename=\"{plain}\"");
         }

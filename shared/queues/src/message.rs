@@ -84,7 +84,8 @@ pub fn parse_message(body: &str) -> Result<Message, DecodeError> {
 
 /// What may become part of a queue's name.
 pub(crate) fn is_kind(kind: &str) -> bool {
-    (1..=MAX_KIND_BYTES).contains(&kind.len()) && kind.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+    (1..=MAX_KIND_BYTES).contains(&kind.len())
+        && kind.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
 }
 
 #[cfg(test)]

@@ -68,9 +68,11 @@ fn start() -> Result<Emulator, Error> {
         .stderr(Stdio::piped())
         .spawn()?;
     let output = holder.stdout.take().ok_or_else(|| Error::from(ErrorKind::BrokenPipe))?;
-    let mut line = String::new();
-    BufReader::new(output).read_line(&mut line)?;
-    match line.trim().strip_prefix("endpoint=") {
+    let (mut output, mut endpoint, mut pid) = (BufReader::new(output), String::new(), String::new());
+    output.read_line(&mut endpoint)?;
+    // Read to the end of what the script says: a pipe closed before would end it.
+    output.read_line(&mut pid)?;
+    match endpoint.trim().strip_prefix("endpoint=") {
         Some(endpoint) => Ok(Emulator { endpoint: endpoint.to_owned(), _holder: Some(holder) }),
         None => {
             let mut reason = String::new();

@@ -31,8 +31,8 @@ use tokio_util::io::ReaderStream;
 use crate::sign::{LocalSigner, SignedPut};
 use crate::store::check_range;
 use crate::{
-    BlobError, BlobKey, BlobMeta, BlobStore, BlobStream, MAX_PAGE, OpenUpload, Page, PageToken, PresignGet, PresignPut, Presigned, PutBody,
-    PutOutcome, UploadId, UploadedPart,
+    BlobError, BlobKey, BlobMeta, BlobStore, BlobStream, MAX_PAGE, OpenUpload, Page, PageToken, PresignGet, PresignPut,
+    Presigned, PutBody, PutOutcome, UploadId, UploadedPart,
 };
 use tree::Tree;
 
@@ -103,7 +103,10 @@ impl DiskBlobs {
         outcome
     }
 
-    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Tree) -> Result<T, BlobError> + Send + 'static) -> Result<T, BlobError> {
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Tree) -> Result<T, BlobError> + Send + 'static,
+    ) -> Result<T, BlobError> {
         let tree = Arc::clone(&self.tree);
         match tokio::task::spawn_blocking(move || work(&tree)).await {
             Ok(result) => result,
@@ -114,7 +117,11 @@ impl DiskBlobs {
 }
 
 /// Writes the body to `tmp`, checking it against what was signed.
-async fn spool(tmp: &Path, put: &SignedPut, mut body: impl Stream<Item = io::Result<Bytes>> + Send + Unpin) -> Result<(), BlobError> {
+async fn spool(
+    tmp: &Path,
+    put: &SignedPut,
+    mut body: impl Stream<Item = io::Result<Bytes>> + Send + Unpin,
+) -> Result<(), BlobError> {
     let expected = put.options.content_length;
     let mut file = tokio::fs::OpenOptions::new().write(true).create_new(true).open(tmp).await?;
     let (mut hash, mut size) = (put.options.sha256.map(|_| Sha256::new()), 0_u64);
@@ -200,12 +207,23 @@ impl BlobStore for DiskBlobs {
         self.blocking(move |tree| parts::create(tree, &key, &content_type)).await
     }
 
-    async fn upload_part(&self, key: &BlobKey, upload: &UploadId, number: u32, body: Bytes) -> Result<UploadedPart, BlobError> {
+    async fn upload_part(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        number: u32,
+        body: Bytes,
+    ) -> Result<UploadedPart, BlobError> {
         let (key, upload) = (key.clone(), upload.clone());
         self.blocking(move |tree| parts::upload(tree, &key, &upload, number, &body)).await
     }
 
-    async fn complete_multipart(&self, key: &BlobKey, upload: &UploadId, uploaded: &[UploadedPart]) -> Result<PutOutcome, BlobError> {
+    async fn complete_multipart(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        uploaded: &[UploadedPart],
+    ) -> Result<PutOutcome, BlobError> {
         let (key, upload, uploaded) = (key.clone(), upload.clone(), uploaded.to_vec());
         self.blocking(move |tree| parts::complete(tree, &key, &upload, &uploaded)).await
     }
@@ -215,7 +233,12 @@ impl BlobStore for DiskBlobs {
         self.blocking(move |tree| parts::abort(tree, &key, &upload)).await
     }
 
-    async fn stale_multiparts(&self, prefix: &str, before: DateTime<Utc>, limit: usize) -> Result<Vec<OpenUpload>, BlobError> {
+    async fn stale_multiparts(
+        &self,
+        prefix: &str,
+        before: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<OpenUpload>, BlobError> {
         let prefix = prefix.to_owned();
         self.blocking(move |tree| parts::stale(tree, &prefix, before, limit)).await
     }

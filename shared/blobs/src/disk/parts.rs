@@ -26,7 +26,13 @@ pub(super) fn create(tree: &Tree, key: &BlobKey, content_type: &str) -> Result<U
     Ok(UploadId(id))
 }
 
-pub(super) fn upload(tree: &Tree, key: &BlobKey, id: &UploadId, number: u32, body: &[u8]) -> Result<UploadedPart, BlobError> {
+pub(super) fn upload(
+    tree: &Tree,
+    key: &BlobKey,
+    id: &UploadId,
+    number: u32,
+    body: &[u8],
+) -> Result<UploadedPart, BlobError> {
     check_part_number(number)?;
     let (folder, _) = open(tree, key, id)?;
     let etag = hex::encode(&Sha256::digest(body)[..16]);
@@ -38,7 +44,12 @@ pub(super) fn upload(tree: &Tree, key: &BlobKey, id: &UploadId, number: u32, bod
     Ok(UploadedPart { number, etag })
 }
 
-pub(super) fn complete(tree: &Tree, key: &BlobKey, id: &UploadId, parts: &[UploadedPart]) -> Result<PutOutcome, BlobError> {
+pub(super) fn complete(
+    tree: &Tree,
+    key: &BlobKey,
+    id: &UploadId,
+    parts: &[UploadedPart],
+) -> Result<PutOutcome, BlobError> {
     check_parts(parts)?;
     let (folder, content_type) = open(tree, key, id)?;
     let mut files = Vec::with_capacity(parts.len());
@@ -52,7 +63,8 @@ pub(super) fn complete(tree: &Tree, key: &BlobKey, id: &UploadId, parts: &[Uploa
         }
         files.push(path);
     }
-    let tmp = tree.write_tmp(|whole| files.iter().try_for_each(|part| io::copy(&mut File::open(part)?, whole).map(drop)))?;
+    let tmp =
+        tree.write_tmp(|whole| files.iter().try_for_each(|part| io::copy(&mut File::open(part)?, whole).map(drop)))?;
     let outcome = tree.adopt(key, &tmp, &content_type);
     if !matches!(outcome, Ok(PutOutcome::Created)) {
         fs::remove_file(&tmp).ok();
@@ -70,7 +82,12 @@ pub(super) fn abort(tree: &Tree, key: &BlobKey, id: &UploadId) -> Result<(), Blo
     }
 }
 
-pub(super) fn stale(tree: &Tree, prefix: &str, before: DateTime<Utc>, limit: usize) -> Result<Vec<OpenUpload>, BlobError> {
+pub(super) fn stale(
+    tree: &Tree,
+    prefix: &str,
+    before: DateTime<Utc>,
+    limit: usize,
+) -> Result<Vec<OpenUpload>, BlobError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&tree.uploads)? {
         let entry = entry?;

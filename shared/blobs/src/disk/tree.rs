@@ -77,7 +77,12 @@ impl Tree {
         Ok(())
     }
 
-    pub(super) fn put_if_absent(&self, key: &BlobKey, body: &PutBody, content_type: &str) -> Result<PutOutcome, BlobError> {
+    pub(super) fn put_if_absent(
+        &self,
+        key: &BlobKey,
+        body: &PutBody,
+        content_type: &str,
+    ) -> Result<PutOutcome, BlobError> {
         // Spares the write when the bytes are there already, the usual case for content-addressed keys.
         if join_key(&self.objects, key).symlink_metadata().is_ok_and(|about| about.is_file()) {
             return Ok(PutOutcome::Existed);
@@ -155,7 +160,9 @@ impl Tree {
         if self.durability == Durability::Flushed {
             File::open(&tmp)?.sync_data()?;
         }
-        let kept = self.retry_folders(key, &target, |target| fs::rename(&tmp, target)).and_then(|()| self.flush_folder(&target));
+        let kept = self
+            .retry_folders(key, &target, |target| fs::rename(&tmp, target))
+            .and_then(|()| self.flush_folder(&target));
         if kept.is_err() {
             fs::remove_file(&tmp).ok();
         }
@@ -163,12 +170,21 @@ impl Tree {
     }
 
     /// Runs `link` on `target`, making its folder when that is missing.
-    fn retry_folders(&self, key: &BlobKey, target: &Path, link: impl Fn(&Path) -> io::Result<()>) -> Result<(), BlobError> {
+    fn retry_folders(
+        &self,
+        key: &BlobKey,
+        target: &Path,
+        link: impl Fn(&Path) -> io::Result<()>,
+    ) -> Result<(), BlobError> {
         for _ in 0..FOLDER_RACES {
             match link(target) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                    if let Some(folder) = target.parent() {
-                        self.make_folder(folder).map_err(|error| BlobError::from_io("put", key, error))?;
+                    let made = target.parent().map_or(Ok(()), |folder| self.make_folder(folder));
+                    // A delete may take the upper folders away while the lower are made.
+                    if let Err(error) =
+                        made.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+                    {
+                        return Err(BlobError::from_io("put", key, error));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(BlobError::Io(error)),
@@ -221,7 +237,12 @@ impl Tree {
         Ok(bytes.into())
     }
 
-    pub(super) fn read_range(&self, key: &BlobKey, range: &Range<u64>, pinned: Option<&str>) -> Result<Bytes, BlobError> {
+    pub(super) fn read_range(
+        &self,
+        key: &BlobKey,
+        range: &Range<u64>,
+        pinned: Option<&str>,
+    ) -> Result<Bytes, BlobError> {
         let (file, about) = self.open_object(key)?;
         if pinned.is_some_and(|pinned| pinned != etag(&about)) {
             return Err(BlobError::Changed { key: key.as_str().to_owned() });

@@ -60,7 +60,12 @@ impl Walk<'_> {
         self.last = Some(key.clone());
         match BlobKey::parse(key) {
             Ok(key) if about.is_file() => {
-                self.page.entries.push(BlobEntry { key, size: about.len(), etag: etag(&about), modified: modified(&about) });
+                self.page.entries.push(BlobEntry {
+                    key,
+                    size: about.len(),
+                    etag: etag(&about),
+                    modified: modified(&about),
+                });
             }
             Ok(key) => self.page.skipped.push(key.into()),
             Err(_) => self.page.skipped.push(path.to_string_lossy().into_owned()),
@@ -74,7 +79,9 @@ impl Walk<'_> {
 fn sorted(folder: &Path) -> Result<Vec<(String, bool)>, BlobError> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => return Ok(Vec::new()),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
         Err(error) => return Err(error.into()),
     };
     let mut names = Vec::new();

@@ -68,13 +68,17 @@ impl S3Config {
         if url.scheme() != "s3" {
             return Err(wrong("a bucket is written s3://bucket/prefix"));
         }
-        let mut config = Self::bucket(url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("no bucket"))?);
-        config.prefix = percent_encoding::percent_decode_str(url.path().trim_matches('/')).decode_utf8_lossy().into_owned();
+        let mut config =
+            Self::bucket(url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("no bucket"))?);
+        config.prefix =
+            percent_encoding::percent_decode_str(url.path().trim_matches('/')).decode_utf8_lossy().into_owned();
         for (name, value) in url.query_pairs() {
             match &*name {
                 "endpoint" => config.endpoint = Some(value.into_owned()),
                 "region" => config.region = Some(value.into_owned()),
-                "path_style" => config.path_style = Some(value.parse().map_err(|_| wrong("path_style is true or false"))?),
+                "path_style" => {
+                    config.path_style = Some(value.parse().map_err(|_| wrong("path_style is true or false"))?)
+                }
                 other => return Err(wrong(&format!("unknown option {other}"))),
             }
         }
@@ -98,8 +102,12 @@ impl S3Config {
     /// Clients for calls with and without a body.
     pub(super) async fn clients(&self) -> (Client, Client) {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(Duration::from_millis(100)))
-            .timeout_config(TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(BULK_TIMEOUT).build());
+            .retry_config(
+                RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(Duration::from_millis(100)),
+            )
+            .timeout_config(
+                TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(BULK_TIMEOUT).build(),
+            );
         if let Some(region) = self.region() {
             loader = loader.region(Region::new(region));
         }
@@ -116,14 +124,20 @@ impl S3Config {
             .force_path_style(self.needs_path_style())
             .response_checksum_validation(ResponseChecksumValidation::WhenRequired)
             .request_checksum_calculation(RequestChecksumCalculation::WhenRequired);
-        let quick =
-            TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(QUICK_TIMEOUT).operation_attempt_timeout(QUICK_TIMEOUT);
+        let quick = TimeoutConfig::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .read_timeout(QUICK_TIMEOUT)
+            .operation_attempt_timeout(QUICK_TIMEOUT);
         let quick = Client::from_conf(base.clone().timeout_config(quick.build()).build());
         (Client::from_conf(base.build()), quick)
     }
 
     fn region(&self) -> Option<String> {
-        let fallback = || self.endpoint.is_some() && std::env::var_os("AWS_REGION").is_none() && std::env::var_os("AWS_DEFAULT_REGION").is_none();
+        let fallback = || {
+            self.endpoint.is_some()
+                && std::env::var_os("AWS_REGION").is_none()
+                && std::env::var_os("AWS_DEFAULT_REGION").is_none()
+        };
         self.region.clone().or_else(|| fallback().then(|| "us-east-1".to_owned()))
     }
 
@@ -131,7 +145,8 @@ impl S3Config {
         if let Some(chosen) = self.path_style {
             return chosen;
         }
-        let from_environment = || ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().find_map(|name| std::env::var(name).ok());
+        let from_environment =
+            || ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"].iter().find_map(|name| std::env::var(name).ok());
         let endpoint = self.endpoint.clone().or_else(from_environment);
         endpoint.is_some_and(|endpoint| !takes_bucket_hosts(&endpoint))
     }
@@ -149,7 +164,9 @@ mod tests {
 
     #[test]
     fn locations_are_read_or_refused_by_name() {
-        let full = S3Config::from_url("s3://my-bucket/a/b/?endpoint=http://127.0.0.1:9000&region=eu-west-1&path_style=true").unwrap();
+        let full =
+            S3Config::from_url("s3://my-bucket/a/b/?endpoint=http://127.0.0.1:9000&region=eu-west-1&path_style=true")
+                .unwrap();
         assert_eq!(
             full,
             S3Config {

@@ -85,9 +85,17 @@ fn meaning_of(code: &str, status: u16) -> Meaning {
         "ConditionalRequestConflict" | "OperationAborted" => Meaning::Conflict,
         // New credentials or a corrected clock heal these.
         "ExpiredToken" | "RequestTimeTooSkewed" | "TokenRefreshRequired" => Meaning::Unavailable,
-        "SlowDown" | "InternalError" | "ServiceUnavailable" | "RequestTimeout" | "Throttling" | "ThrottlingException"
-        | "RequestLimitExceeded" | "BandwidthLimitExceeded" => Meaning::Unavailable,
-        "AccessDenied" | "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "AllAccessDisabled" | "AccountProblem" => Meaning::Denied,
+        "SlowDown"
+        | "InternalError"
+        | "ServiceUnavailable"
+        | "RequestTimeout"
+        | "Throttling"
+        | "ThrottlingException"
+        | "RequestLimitExceeded"
+        | "BandwidthLimitExceeded" => Meaning::Unavailable,
+        "AccessDenied" | "InvalidAccessKeyId" | "SignatureDoesNotMatch" | "AllAccessDisabled" | "AccountProblem" => {
+            Meaning::Denied
+        }
         "NoSuchBucket" => Meaning::Invalid,
         _ => match status {
             401 | 403 => Meaning::Denied,

@@ -26,7 +26,10 @@ pub(super) async fn ensure_bucket(store: &S3Blobs) -> Result<(), BlobError> {
         Ok(_) => Ok(()),
         Err(error) if error.as_service_error().is_some_and(|error| error.is_bucket_already_owned_by_you()) => Ok(()),
         Err(error) if error.as_service_error().is_some_and(|error| error.is_bucket_already_exists()) => {
-            Err(BlobError::AccessDenied { operation: "create bucket", reason: format!("{} belongs to someone else", store.bucket()) })
+            Err(BlobError::AccessDenied {
+                operation: "create bucket",
+                reason: format!("{} belongs to someone else", store.bucket()),
+            })
         }
         Err(error) => Err(Fault::new("create bucket", &error).without_key()),
     }
@@ -46,7 +49,12 @@ pub(super) async fn head(store: &S3Blobs, key: &BlobKey) -> Result<Option<BlobMe
     }
 }
 
-pub(super) async fn list(store: &S3Blobs, prefix: &str, after: Option<&PageToken>, limit: usize) -> Result<Page, BlobError> {
+pub(super) async fn list(
+    store: &S3Blobs,
+    prefix: &str,
+    after: Option<&PageToken>,
+    limit: usize,
+) -> Result<Page, BlobError> {
     let place = &store.place.prefix;
     let limit = limit.clamp(1, MAX_PAGE);
     let list = store.quick.list_objects_v2().bucket(store.bucket()).prefix(format!("{place}{prefix}"));
@@ -66,7 +74,12 @@ pub(super) async fn list(store: &S3Blobs, prefix: &str, after: Option<&PageToken
         last = Some(name.clone());
         match BlobKey::parse(name.clone()) {
             Ok(key) => {
-                page.entries.push(BlobEntry { key, size: size(object.size), etag: unquoted(object.e_tag), modified: stamp(object.last_modified) });
+                page.entries.push(BlobEntry {
+                    key,
+                    size: size(object.size),
+                    etag: unquoted(object.e_tag),
+                    modified: stamp(object.last_modified),
+                });
             }
             Err(_) => page.skipped.push(name),
         }
@@ -100,14 +113,22 @@ pub(super) async fn delete(store: &S3Blobs, keys: &[BlobKey]) -> Result<(), Blob
 /// among them, which the client does not see as errors.
 async fn delete_once(store: &S3Blobs, names: &[String]) -> Result<(Vec<String>, Option<Fault>), BlobError> {
     let invalid = |error: aws_sdk_s3::error::BuildError| BlobError::Invalid(error.to_string());
-    let objects = names.iter().map(|name| ObjectIdentifier::builder().key(name).build()).collect::<Result<Vec<_>, _>>().map_err(invalid)?;
+    let objects = names
+        .iter()
+        .map(|name| ObjectIdentifier::builder().key(name).build())
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(invalid)?;
     let request = Delete::builder().set_objects(Some(objects)).quiet(true).build().map_err(invalid)?;
     let answer = store.quick.delete_objects().bucket(store.bucket()).delete(request).send().await;
     let answer = answer.map_err(|error| Fault::new("delete", &error).without_key())?;
     let (mut again, mut reason) = (Vec::new(), None);
     for error in answer.errors.unwrap_or_default() {
         let name = error.key.unwrap_or_default();
-        let fault = Fault::inside("delete", error.code.as_deref().unwrap_or_default(), format!("{name}: {}", error.message.unwrap_or_default()));
+        let fault = Fault::inside(
+            "delete",
+            error.code.as_deref().unwrap_or_default(),
+            format!("{name}: {}", error.message.unwrap_or_default()),
+        );
         match fault.meaning {
             Meaning::NotFound => {}
             Meaning::Unavailable | Meaning::Conflict => {

@@ -21,8 +21,8 @@ use chrono::{DateTime, Utc};
 pub use config::{Keys, S3Config};
 
 use crate::{
-    BlobError, BlobKey, BlobMeta, BlobStore, BlobStream, OpenUpload, Page, PageToken, PresignGet, PresignPut, Presigned, PutBody, PutOutcome,
-    UploadId, UploadedPart,
+    BlobError, BlobKey, BlobMeta, BlobStore, BlobStream, OpenUpload, Page, PageToken, PresignGet, PresignPut,
+    Presigned, PutBody, PutOutcome, UploadId, UploadedPart,
 };
 
 /// A store in a bucket (below a prefix of it, when the configuration names one). Clones share the connections.
@@ -114,11 +114,22 @@ impl BlobStore for S3Blobs {
         multipart::create(self, key, content_type).await
     }
 
-    async fn upload_part(&self, key: &BlobKey, upload: &UploadId, number: u32, body: Bytes) -> Result<UploadedPart, BlobError> {
+    async fn upload_part(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        number: u32,
+        body: Bytes,
+    ) -> Result<UploadedPart, BlobError> {
         multipart::upload(self, key, upload, number, body.into()).await
     }
 
-    async fn complete_multipart(&self, key: &BlobKey, upload: &UploadId, parts: &[UploadedPart]) -> Result<PutOutcome, BlobError> {
+    async fn complete_multipart(
+        &self,
+        key: &BlobKey,
+        upload: &UploadId,
+        parts: &[UploadedPart],
+    ) -> Result<PutOutcome, BlobError> {
         multipart::complete(self, key, upload, parts).await
     }
 
@@ -126,7 +137,12 @@ impl BlobStore for S3Blobs {
         multipart::abort(self, key, upload).await
     }
 
-    async fn stale_multiparts(&self, prefix: &str, before: DateTime<Utc>, limit: usize) -> Result<Vec<OpenUpload>, BlobError> {
+    async fn stale_multiparts(
+        &self,
+        prefix: &str,
+        before: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<Vec<OpenUpload>, BlobError> {
         multipart::stale(self, prefix, before, limit).await
     }
 

@@ -22,7 +22,9 @@ pub(super) async fn begin(store: &S3Blobs, key: &BlobKey, content_type: &str) ->
     let create = store.quick.create_multipart_upload().bucket(store.bucket()).key(store.object(key));
     let created = create.content_type(content_type).cache_control(key.cache_control()).send().await;
     let created = created.map_err(|error| Fault::new("create multipart", &error))?;
-    let id = created.upload_id.ok_or_else(|| Fault::inside("create multipart", "InternalError", "no upload id in the answer".to_owned()))?;
+    let id = created
+        .upload_id
+        .ok_or_else(|| Fault::inside("create multipart", "InternalError", "no upload id in the answer".to_owned()))?;
     Ok(UploadId(id))
 }
 
@@ -37,16 +39,34 @@ pub(super) async fn upload(
     send(store, key, id, number, body).await.map_err(|fault| fault.into_error(key))
 }
 
-pub(super) async fn send(store: &S3Blobs, key: &BlobKey, id: &UploadId, number: u32, body: ByteStream) -> Result<UploadedPart, Fault> {
+pub(super) async fn send(
+    store: &S3Blobs,
+    key: &BlobKey,
+    id: &UploadId,
+    number: u32,
+    body: ByteStream,
+) -> Result<UploadedPart, Fault> {
     // A part number is at most 10,000.
     let wire = i32::try_from(number).unwrap_or(i32::MAX);
-    let part = store.bulk.upload_part().bucket(store.bucket()).key(store.object(key)).upload_id(&id.0).part_number(wire).body(body);
+    let part = store
+        .bulk
+        .upload_part()
+        .bucket(store.bucket())
+        .key(store.object(key))
+        .upload_id(&id.0)
+        .part_number(wire)
+        .body(body);
     let sent = part.send().await.map_err(|error| Fault::new("upload part", &error))?;
     Ok(UploadedPart { number, etag: unquoted(sent.e_tag) })
 }
 
 /// Completes for a caller that keeps the parts: on a conflict they are still there, so only this call is repeated.
-pub(super) async fn complete(store: &S3Blobs, key: &BlobKey, id: &UploadId, parts: &[UploadedPart]) -> Result<PutOutcome, BlobError> {
+pub(super) async fn complete(
+    store: &S3Blobs,
+    key: &BlobKey,
+    id: &UploadId,
+    parts: &[UploadedPart],
+) -> Result<PutOutcome, BlobError> {
     check_parts(parts)?;
     let mut conflicts = 0;
     loop {
@@ -66,12 +86,22 @@ pub(super) async fn complete(store: &S3Blobs, key: &BlobKey, id: &UploadId, part
     }
 }
 
-pub(super) async fn finish(store: &S3Blobs, key: &BlobKey, id: &UploadId, parts: &[UploadedPart], guard: Guard) -> Result<(), Fault> {
+pub(super) async fn finish(
+    store: &S3Blobs,
+    key: &BlobKey,
+    id: &UploadId,
+    parts: &[UploadedPart],
+    guard: Guard,
+) -> Result<(), Fault> {
     let named = |part: &UploadedPart| {
-        CompletedPart::builder().part_number(i32::try_from(part.number).unwrap_or(i32::MAX)).e_tag(format!("\"{}\"", part.etag)).build()
+        CompletedPart::builder()
+            .part_number(i32::try_from(part.number).unwrap_or(i32::MAX))
+            .e_tag(format!("\"{}\"", part.etag))
+            .build()
     };
     let list = CompletedMultipartUpload::builder().set_parts(Some(parts.iter().map(named).collect())).build();
-    let complete = store.bulk.complete_multipart_upload().bucket(store.bucket()).key(store.object(key)).upload_id(&id.0);
+    let complete =
+        store.bulk.complete_multipart_upload().bucket(store.bucket()).key(store.object(key)).upload_id(&id.0);
     let done = complete.multipart_upload(list).set_if_none_match(guard.if_none_match()).send().await;
     done.map(drop).map_err(|error| Fault::new("complete multipart", &error))
 }
@@ -84,15 +114,26 @@ pub(super) async fn abort(store: &S3Blobs, key: &BlobKey, id: &UploadId) -> Resu
     }
 }
 
-pub(super) async fn stale(store: &S3Blobs, prefix: &str, before: DateTime<Utc>, limit: usize) -> Result<Vec<OpenUpload>, BlobError> {
+pub(super) async fn stale(
+    store: &S3Blobs,
+    prefix: &str,
+    before: DateTime<Utc>,
+    limit: usize,
+) -> Result<Vec<OpenUpload>, BlobError> {
     let (mut found, mut key_marker, mut id_marker) = (Vec::new(), None, None);
     loop {
-        let list = store.quick.list_multipart_uploads().bucket(store.bucket()).prefix(format!("{}{prefix}", store.place.prefix));
+        let list = store
+            .quick
+            .list_multipart_uploads()
+            .bucket(store.bucket())
+            .prefix(format!("{}{prefix}", store.place.prefix));
         let page = list.set_key_marker(key_marker).set_upload_id_marker(id_marker).send().await;
         let page = page.map_err(|error| Fault::new("list multipart", &error).without_key())?;
         for upload in page.uploads.unwrap_or_default() {
             let key = upload.key.as_deref().and_then(|key| key.strip_prefix(&store.place.prefix));
-            let (Some(key), Some(id)) = (key.and_then(|key| BlobKey::parse(key).ok()), upload.upload_id) else { continue };
+            let (Some(key), Some(id)) = (key.and_then(|key| BlobKey::parse(key).ok()), upload.upload_id) else {
+                continue;
+            };
             let started = stamp(upload.initiated);
             if started < before {
                 found.push(OpenUpload { key, id: UploadId(id), started });

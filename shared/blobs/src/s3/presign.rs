@@ -15,7 +15,12 @@ use crate::sign::check_ttl;
 use crate::store::check_signed_range;
 use crate::{BlobError, BlobKey, Disposition, PresignGet, PresignPut, Presigned};
 
-pub(super) async fn get(store: &S3Blobs, key: &BlobKey, ttl: Duration, options: PresignGet) -> Result<Presigned, BlobError> {
+pub(super) async fn get(
+    store: &S3Blobs,
+    key: &BlobKey,
+    ttl: Duration,
+    options: PresignGet,
+) -> Result<Presigned, BlobError> {
     if let Some(range) = &options.range {
         check_signed_range(range)?;
     }
@@ -28,8 +33,14 @@ pub(super) async fn get(store: &S3Blobs, key: &BlobKey, ttl: Duration, options: 
     presigned("GET", &signed, ttl)
 }
 
-pub(super) async fn put(store: &S3Blobs, key: &BlobKey, ttl: Duration, options: PresignPut) -> Result<Presigned, BlobError> {
-    let length = i64::try_from(options.content_length).map_err(|_| BlobError::Invalid("the body is too long".to_owned()))?;
+pub(super) async fn put(
+    store: &S3Blobs,
+    key: &BlobKey,
+    ttl: Duration,
+    options: PresignPut,
+) -> Result<Presigned, BlobError> {
+    let length =
+        i64::try_from(options.content_length).map_err(|_| BlobError::Invalid("the body is too long".to_owned()))?;
     let put = store.quick.put_object().bucket(store.bucket()).key(store.object(key));
     let put = put
         .content_length(length)
@@ -48,7 +59,8 @@ fn life(ttl: Duration) -> Result<PresigningConfig, BlobError> {
 
 fn presigned(method: &'static str, signed: &PresignedRequest, ttl: Duration) -> Result<Presigned, BlobError> {
     let url = Url::parse(signed.uri()).map_err(|error| BlobError::Invalid(error.to_string()))?;
-    let headers = signed.headers().filter(|(name, _)| *name != "host").map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let headers =
+        signed.headers().filter(|(name, _)| *name != "host").map(|(name, value)| (name.to_owned(), value.to_owned()));
     let ttl = TimeDelta::from_std(ttl).map_err(|error| BlobError::Invalid(error.to_string()))?;
     Ok(Presigned { method, url, headers: headers.collect(), expires: Utc::now() + ttl })
 }

@@ -34,7 +34,13 @@ impl Guard {
     }
 }
 
-pub(super) async fn put(store: &S3Blobs, key: &BlobKey, body: PutBody, content_type: &str, guard: Guard) -> Result<PutOutcome, BlobError> {
+pub(super) async fn put(
+    store: &S3Blobs,
+    key: &BlobKey,
+    body: PutBody,
+    content_type: &str,
+    guard: Guard,
+) -> Result<PutOutcome, BlobError> {
     let size = match &body {
         PutBody::Bytes(bytes) => bytes.len() as u64,
         PutBody::File(path) => tokio::fs::metadata(path).await?.len(),
@@ -48,7 +54,9 @@ pub(super) async fn put(store: &S3Blobs, key: &BlobKey, body: PutBody, content_t
         };
         match done {
             Ok(()) => return Ok(PutOutcome::Created),
-            Err(fault) if fault.meaning == Meaning::Precondition && guard == Guard::Absent => return Ok(PutOutcome::Existed),
+            Err(fault) if fault.meaning == Meaning::Precondition && guard == Guard::Absent => {
+                return Ok(PutOutcome::Existed);
+            }
             Err(fault) if fault.meaning == Meaning::Conflict && conflicts < CONFLICTS => {
                 tracing::debug!(blob.key = %key, conflicts, "another writer holds the key");
                 backoff(conflicts).await;
@@ -83,7 +91,14 @@ async fn put_one(
     Ok(put.send().await.map(drop).map_err(|error| Fault::new("put", &error)))
 }
 
-async fn put_parts(store: &S3Blobs, key: &BlobKey, body: &PutBody, size: u64, content_type: &str, guard: Guard) -> Result<(), Fault> {
+async fn put_parts(
+    store: &S3Blobs,
+    key: &BlobKey,
+    body: &PutBody,
+    size: u64,
+    content_type: &str,
+    guard: Guard,
+) -> Result<(), Fault> {
     let upload = multipart::begin(store, key, content_type).await?;
     let done = send_parts(store, key, &upload, body, size, guard).await;
     if done.is_err() {
@@ -152,7 +167,9 @@ mod tests {
     #[test]
     fn parts_are_few_enough_and_large_enough() {
         const MIB: u64 = 1024 * 1024;
-        for (size, expected) in [(65 * MIB, 16 * MIB), (160_000 * MIB, 16 * MIB), (160_001 * MIB, 17 * MIB), (5 * MIB * MIB, 525 * MIB)] {
+        for (size, expected) in
+            [(65 * MIB, 16 * MIB), (160_000 * MIB, 16 * MIB), (160_001 * MIB, 17 * MIB), (5 * MIB * MIB, 525 * MIB)]
+        {
             assert_eq!(part_size(size), expected);
             assert!(size.div_ceil(part_size(size)) <= u64::from(MAX_PARTS));
         }

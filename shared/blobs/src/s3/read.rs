@@ -37,7 +37,12 @@ pub(super) async fn whole(store: &S3Blobs, key: &BlobKey, cap: u64) -> Result<By
     body.collect().await
 }
 
-pub(super) async fn range(store: &S3Blobs, key: &BlobKey, range: Range<u64>, etag: Option<&str>) -> Result<Bytes, BlobError> {
+pub(super) async fn range(
+    store: &S3Blobs,
+    key: &BlobKey,
+    range: Range<u64>,
+    etag: Option<&str>,
+) -> Result<Bytes, BlobError> {
     check_range(&range)?;
     if range.is_empty() {
         return Ok(Bytes::new());
@@ -65,10 +70,16 @@ pub(super) async fn stream(store: &S3Blobs, key: &BlobKey, range: Option<Range<u
 }
 
 impl Body {
-    async fn open(store: &S3Blobs, key: &BlobKey, range: Option<Range<u64>>, etag: Option<&str>) -> Result<Self, BlobError> {
+    async fn open(
+        store: &S3Blobs,
+        key: &BlobKey,
+        range: Option<Range<u64>>,
+        etag: Option<&str>,
+    ) -> Result<Self, BlobError> {
         let start = range.as_ref().map_or(0, |range| range.start);
         let get = store.bulk.get_object().bucket(store.bucket()).key(store.object(key));
-        let get = get.set_range(range.map(|range| range_header(&range))).set_if_match(etag.map(|etag| format!("\"{etag}\"")));
+        let get =
+            get.set_range(range.map(|range| range_header(&range))).set_if_match(etag.map(|etag| format!("\"{etag}\"")));
         let answer = get.send().await.map_err(|error| match Fault::new("get", &error) {
             fault if fault.meaning == Meaning::Range => BlobError::Range { key: key.as_str().to_owned(), start },
             fault => fault.into_error(key),
@@ -94,7 +105,10 @@ impl Body {
                     return Ok(Some(bytes));
                 }
                 None if self.rest.is_empty() => return Ok(None),
-                None => io::Error::new(io::ErrorKind::UnexpectedEof, format!("{} bytes of {} are missing", self.rest.end - self.rest.start, self.key)),
+                None => io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    format!("{} bytes of {} are missing", self.rest.end - self.rest.start, self.key),
+                ),
                 Some(Err(error)) => io::Error::other(error),
             };
             // Without a tag it could go on in another object.

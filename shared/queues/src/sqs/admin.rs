@@ -79,7 +79,8 @@ impl SqsQueues {
             (QueueAttributeName::ReceiveMessageWaitTimeSeconds, "20".to_owned()),
         ]);
         if let Some(dead) = &spec.dead_letters {
-            let retention = HashMap::from([(QueueAttributeName::MessageRetentionPeriod, seconds(DEAD_LETTER_RETENTION))]);
+            let retention =
+                HashMap::from([(QueueAttributeName::MessageRetentionPeriod, seconds(DEAD_LETTER_RETENTION))]);
             let url = self.make(&dead.queue, retention).await?;
             let arn = self.attribute(&url, QueueAttributeName::QueueArn).await?;
             // Numbers in this policy are strings in AWS's own examples and taken either way.
@@ -94,10 +95,18 @@ impl SqsQueues {
     /// # Errors
     /// [`SqsError::NoQueue`] and transport errors.
     pub async fn receive(&self, url: &str, max: usize, wait: Duration) -> Result<Vec<Received>, SqsError> {
-        let receive = self.client.receive_message().queue_url(url).max_number_of_messages(i32::try_from(max.clamp(1, 10)).unwrap_or(10));
+        let receive = self
+            .client
+            .receive_message()
+            .queue_url(url)
+            .max_number_of_messages(i32::try_from(max.clamp(1, 10)).unwrap_or(10));
         let receive = receive.wait_time_seconds(i32::try_from(wait.as_secs().min(20)).unwrap_or(20));
         let count = MessageSystemAttributeName::ApproximateReceiveCount;
-        let answer = receive.message_system_attribute_names(count.clone()).send().await.map_err(|error| SqsError::new(url, &error))?;
+        let answer = receive
+            .message_system_attribute_names(count.clone())
+            .send()
+            .await
+            .map_err(|error| SqsError::new(url, &error))?;
         let message = |message: aws_sdk_sqs::types::Message| Received {
             receives: message.attributes.as_ref().and_then(|all| all.get(&count)?.parse().ok()).unwrap_or(1),
             id: message.message_id.unwrap_or_default(),
@@ -145,7 +154,8 @@ impl SqsQueues {
     /// # Errors
     /// [`SqsError::NoQueue`] and transport errors.
     pub async fn url(&self, name: &str) -> Result<String, SqsError> {
-        let found = self.client.get_queue_url().queue_name(name).send().await.map_err(|error| SqsError::new(name, &error))?;
+        let found =
+            self.client.get_queue_url().queue_name(name).send().await.map_err(|error| SqsError::new(name, &error))?;
         found.queue_url.ok_or_else(|| SqsError::NoQueue(name.to_owned()))
     }
 
@@ -190,7 +200,8 @@ impl SqsQueues {
     }
 
     async fn attributes(&self, url: &str) -> Result<HashMap<QueueAttributeName, String>, SqsError> {
-        let get = self.client.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All).send().await;
+        let get =
+            self.client.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::All).send().await;
         Ok(get.map_err(|error| SqsError::new(url, &error))?.attributes.unwrap_or_default())
     }
 }

@@ -52,7 +52,8 @@ impl SqsBell {
         }
         let Some(prefix) = &self.names.prefix else { return Err(SqsError::NoQueue(kind.to_owned())) };
         let name = format!("{prefix}{kind}");
-        let found = self.client.get_queue_url().queue_name(&name).send().await.map_err(|error| SqsError::new(&name, &error))?;
+        let found =
+            self.client.get_queue_url().queue_name(&name).send().await.map_err(|error| SqsError::new(&name, &error))?;
         let url = found.queue_url.ok_or_else(|| SqsError::NoQueue(name))?;
         self.found.write().unwrap_or_else(PoisonError::into_inner).insert(kind.to_owned(), url.clone());
         Ok(url)
@@ -118,7 +119,8 @@ struct Sent<'a> {
 
 /// The id only has to be unique within the batch; the position is.
 fn entry(at: usize, ring: &Ring) -> Result<SendMessageBatchRequestEntry, SqsError> {
-    let entry = SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(encode_message(ring.run, &ring.kind));
+    let entry =
+        SendMessageBatchRequestEntry::builder().id(at.to_string()).message_body(encode_message(ring.run, &ring.kind));
     let delay = ring.delay.map(delay_seconds).filter(|seconds| *seconds > 0);
     entry.set_delay_seconds(delay).build().map_err(|error| SqsError::Invalid(error.to_string()))
 }
@@ -137,11 +139,16 @@ impl Bell for SqsBell {
         for ring in rings {
             kinds.entry(&ring.kind).or_default().push(ring.clone());
         }
-        let batches = kinds.iter().flat_map(|(kind, rings)| rings.chunks(BATCH).map(move |batch| self.send(kind, batch).boxed()));
+        let batches =
+            kinds.iter().flat_map(|(kind, rings)| rings.chunks(BATCH).map(move |batch| self.send(kind, batch).boxed()));
         let results: Vec<_> = stream::iter(batches.collect::<Vec<_>>()).buffer_unordered(IN_FLIGHT).collect().await;
         let mut failure: Option<BellError> = None;
         for (unrung, reason) in results.into_iter().filter_map(Result::err) {
-            let failure = failure.get_or_insert_with(|| BellError { unrung: Vec::new(), reason: reason.to_string(), permanent: true });
+            let failure = failure.get_or_insert_with(|| BellError {
+                unrung: Vec::new(),
+                reason: reason.to_string(),
+                permanent: true,
+            });
             failure.permanent &= reason.is_permanent();
             failure.unrung.extend(unrung.iter().map(|ring| ring.run));
         }

@@ -52,10 +52,15 @@ impl SqsConfig {
     /// Builds the client. Nothing is sent.
     pub(crate) async fn client(&self) -> Client {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .retry_config(RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(Duration::from_millis(100)))
-            .timeout_config(TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT).build());
+            .retry_config(
+                RetryConfig::standard().with_max_attempts(ATTEMPTS).with_initial_backoff(Duration::from_millis(100)),
+            )
+            .timeout_config(
+                TimeoutConfig::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT).build(),
+            );
         let unnamed = || std::env::var_os("AWS_REGION").is_none() && std::env::var_os("AWS_DEFAULT_REGION").is_none();
-        let region = self.region.clone().or_else(|| (self.endpoint.is_some() && unnamed()).then(|| "us-east-1".to_owned()));
+        let region =
+            self.region.clone().or_else(|| (self.endpoint.is_some() && unnamed()).then(|| "us-east-1".to_owned()));
         if let Some(region) = region {
             loader = loader.region(Region::new(region));
         }
@@ -117,12 +122,17 @@ impl SqsError {
         match code {
             "QueueDoesNotExist" | "NonExistentQueue" => Self::NoQueue(queue.to_owned()),
             "ReceiptHandleIsInvalid" | "MessageNotInflight" => Self::Receipt,
-            "AccessDenied" | "AccessDeniedException" | "InvalidClientTokenId" | "SignatureDoesNotMatch" | "KmsAccessDenied" => {
-                Self::AccessDenied(text())
-            }
-            "ExpiredToken" | "ExpiredTokenException" | "RequestThrottled" | "ThrottlingException" | "KmsThrottled" | "QueueDeletedRecently" => {
-                Self::Unavailable(text())
-            }
+            "AccessDenied"
+            | "AccessDeniedException"
+            | "InvalidClientTokenId"
+            | "SignatureDoesNotMatch"
+            | "KmsAccessDenied" => Self::AccessDenied(text()),
+            "ExpiredToken"
+            | "ExpiredTokenException"
+            | "RequestThrottled"
+            | "ThrottlingException"
+            | "KmsThrottled"
+            | "QueueDeletedRecently" => Self::Unavailable(text()),
             _ if status == 429 || status >= 500 => Self::Unavailable(text()),
             _ if status == 403 => Self::AccessDenied(text()),
             _ => Self::Invalid(text()),
