@@ -13,6 +13,7 @@ pub use trap::PathTrap;
 pub use url::Url;
 
 use crate::codes;
+use sha2::{Digest, Sha256};
 
 /// The longest URL that is kept, in bytes of its serialisation.
 pub const MAX_URL_BYTES: usize = 65_535;
@@ -113,6 +114,19 @@ impl PageUrl {
     /// What makes two URLs the same page. The fragment is part of it only where the crawl says `keep_fragments`.
     pub fn identity(&self, keep_fragments: bool) -> &str {
         identity(&self.url, keep_fragments)
+    }
+
+    /// The key of the identity: the first 16 bytes of its SHA-256, short enough for an index however long the URL is.
+    pub fn key(&self, keep_fragments: bool) -> [u8; 16] {
+        let digest = Sha256::digest(self.identity(keep_fragments).as_bytes());
+        let mut key = [0; 16];
+        key.copy_from_slice(&digest[..16]);
+        key
+    }
+
+    /// `host[:port]` as in the URL, the port only where it is not the scheme's own.
+    pub fn host_port(&self) -> &str {
+        &self.url[url::Position::BeforeHost..url::Position::AfterPort]
     }
 
     /// The part behind `#`, if any.
