@@ -15,11 +15,7 @@ pub fn parse_http_date(text: &str) -> Option<DateTime<Utc>> {
     // Week days are not checked: a wrong one still leaves a right date.
     let after_day = text.split_once(',').map_or(text, |(_, rest)| rest.trim());
     // Two digits first: "%Y" would take them for a year of the first century.
-    let formats = [
-        "%d %b %Y %H:%M:%S GMT",
-        "%d-%b-%y %H:%M:%S GMT",
-        "%d-%b-%Y %H:%M:%S GMT",
-    ];
+    let formats = ["%d %b %Y %H:%M:%S GMT", "%d-%b-%y %H:%M:%S GMT", "%d-%b-%Y %H:%M:%S GMT"];
     for format in formats {
         if let Ok(date) = NaiveDateTime::parse_from_str(after_day, format) {
             return Some(date.and_utc());

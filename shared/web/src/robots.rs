@@ -313,19 +313,10 @@ mod tests {
          Disallow: /*.pdf$\nAllow: /private/open\nCrawl-delay: 2.5\n\nSitemap: http://a.example/map.xml\n";
 
     fn robots_with(ttl: Duration) -> Robots {
-        let guard = Guard::new(GuardConfig {
-            allow_private: true,
-            ..GuardConfig::default()
-        });
-        let fetcher = Fetcher::new(FetcherConfig {
-            header_timeout: Duration::from_millis(300),
-            ..FetcherConfig::new(guard)
-        });
-        let config = RobotsConfig {
-            ttl,
-            failure_ttl: ttl,
-            ..RobotsConfig::default()
-        };
+        let guard = Guard::new(GuardConfig { allow_private: true, ..GuardConfig::default() });
+        let fetcher =
+            Fetcher::new(FetcherConfig { header_timeout: Duration::from_millis(300), ..FetcherConfig::new(guard) });
+        let config = RobotsConfig { ttl, failure_ttl: ttl, ..RobotsConfig::default() };
         Robots::new(fetcher.unwrap(), config)
     }
 

@@ -153,7 +153,7 @@ impl<'a> Walk<'a> {
     async fn run(mut self) -> FetchResult {
         while let Some(next) = self.one().await {
             if let Err(error) = self.turn_to(next) {
-                self.result.error = Some(error);
+                self.result.error = Some(*error);
                 break;
             }
         }
@@ -172,7 +172,7 @@ impl<'a> Walk<'a> {
         let headers = match self.headers(&url, cookie.as_deref()) {
             Ok(headers) => headers,
             Err(error) => {
-                self.result.error = Some(error);
+                self.result.error = Some(*error);
                 return None;
             }
         };
@@ -221,15 +221,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn headers(&self, url: &Url, cookie: Option<&str>) -> Result<HeaderMap, FetchError> {
+    fn headers(&self, url: &Url, cookie: Option<&str>) -> Result<HeaderMap, Box<FetchError>> {
         let given = &self.request.headers;
         let mut headers = HeaderMap::with_capacity(8 + given.len());
         // First, as RFC 9110 section 7.2 asks. HTTP/2 says it in `:authority`, so where that may be
         // spoken the client adds it once it knows.
         if url.scheme() == "http" || !self.inner.config.http2 {
             let host = &url[url::Position::BeforeHost..url::Position::AfterPort];
-            let host =
-                HeaderValue::from_str(host).map_err(|e| FetchError::new(FetchCode::UrlInvalid, url, e.to_string()))?;
+            let host = HeaderValue::from_str(host)
+                .map_err(|e| Box::new(FetchError::new(FetchCode::UrlInvalid, url, e.to_string())))?;
             headers.insert(HOST, host);
         }
         for (name, value) in &self.inner.headers {
@@ -266,18 +266,18 @@ impl<'a> Walk<'a> {
     }
 
     /// Makes `next` the URL to ask, unless that leads nowhere.
-    fn turn_to(&mut self, next: Url) -> Result<(), FetchError> {
+    fn turn_to(&mut self, next: Url) -> Result<(), Box<FetchError>> {
         let target = wire_url(&next);
         let limit = self.request.max_redirects;
         let limit = limit.unwrap_or(self.inner.config.max_redirects);
         if self.seen.len() > limit {
             let detail = format!("more than {limit} redirects");
-            return Err(FetchError::new(FetchCode::TooManyRedirects, &target, detail));
+            return Err(Box::new(FetchError::new(FetchCode::TooManyRedirects, &target, detail)));
         }
         let again = (self.request.method.clone(), target, self.jar.header_for(&wire_url(&next)));
         if self.seen.contains(&again) {
             let detail = "redirected to where it came from";
-            return Err(FetchError::new(FetchCode::RedirectLoop, &again.1, detail));
+            return Err(Box::new(FetchError::new(FetchCode::RedirectLoop, &again.1, detail)));
         }
         if next.origin() != self.request.url.origin() {
             self.request.headers.remove(AUTHORIZATION);

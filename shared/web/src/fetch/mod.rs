@@ -29,6 +29,7 @@ use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use http::{HeaderMap, Method, StatusCode};
 use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::time::Instant;
 use url::Url;
 
@@ -130,6 +131,15 @@ impl FetcherConfig {
             pool_idle_timeout: Duration::from_secs(10),
             pool_max_idle_per_host: 8,
         }
+    }
+
+    /// Trusts the certificates of a PEM file besides the public roots (an intranet's authority). Gives
+    /// back how many there were.
+    pub fn trust_pem(&mut self, pem: &[u8]) -> Result<usize, rustls::pki_types::pem::Error> {
+        let certs: Vec<_> = CertificateDer::pem_slice_iter(pem).collect::<Result<_, _>>()?;
+        let count = certs.len();
+        self.extra_roots.extend(certs);
+        Ok(count)
     }
 }
 
@@ -235,7 +245,8 @@ pub struct Hop {
     pub body: Body,
     /// SHA-256 of [`Self::body`].
     pub body_sha256: [u8; 32],
-    /// Set when the body is not all of it.
+    /// Set when the body is not all of it. On a hop that was followed this is no error: its body was
+    /// cut by [`FetcherConfig::redirect_body_cap`] or after a few seconds.
     pub truncated: Option<Truncated>,
     /// Milliseconds from [`Self::started_at`] to the response head.
     pub ttfb_ms: u64,

@@ -223,11 +223,9 @@ fn the_environment_configures_the_guard() {
     assert_eq!(config.own.len(), 3);
     let nothing = read(&[]).unwrap();
     assert!(!nothing.allow_private && nothing.allow.is_empty() && nothing.own.is_empty());
-    for (name, value) in [
-        ("FONDS_EGRESS_ALLOW", "10.0.0.0/33"),
-        ("FONDS_EGRESS_ALLOW", "intranet"),
-        ("FONDS_EGRESS_OWN", "8080"),
-    ] {
+    for (name, value) in
+        [("FONDS_EGRESS_ALLOW", "10.0.0.0/33"), ("FONDS_EGRESS_ALLOW", "intranet"), ("FONDS_EGRESS_OWN", "8080")]
+    {
         let error = read(&[(name, value)]).err().map(|e| e.to_string());
         assert!(error.is_some_and(|text| text.contains(name)), "{value}");
     }

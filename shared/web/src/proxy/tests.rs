@@ -10,10 +10,7 @@ use crate::guard::GuardConfig;
 use crate::testing::{Act, Origin, OriginConfig, Reply, ScriptedResolver, faults};
 
 fn guard(allow_private: bool) -> Guard {
-    Guard::new(GuardConfig {
-        allow_private,
-        ..GuardConfig::default()
-    })
+    Guard::new(GuardConfig { allow_private, ..GuardConfig::default() })
 }
 
 async fn proxy(allow_private: bool, config: ProxyConfig) -> GuardProxy {
@@ -59,7 +56,11 @@ async fn refusals_are_answered_and_recorded() {
         ("GET http://127.0.0.1:8080/x HTTP/1.1\r\nHost: h\r\n\r\n", "http://127.0.0.1:8080/x", "loopback"),
         ("GET http://0x7f.1/ HTTP/1.1\r\nHost: h\r\n\r\n", "http://0x7f.1/", "loopback"),
         ("GET http://[::ffff:10.0.0.1]/ HTTP/1.1\r\nHost: h\r\n\r\n", "http://[::ffff:10.0.0.1]/", "ipv4-mapped"),
-        ("GET http://169.254.169.254/latest/meta-data/ HTTP/1.1\r\nHost: h\r\n\r\n", "http://169.254.169.254/latest/meta-data/", "metadata"),
+        (
+            "GET http://169.254.169.254/latest/meta-data/ HTTP/1.1\r\nHost: h\r\n\r\n",
+            "http://169.254.169.254/latest/meta-data/",
+            "metadata",
+        ),
         ("CONNECT 127.0.0.1:443 HTTP/1.1\r\nHost: h\r\n\r\n", "127.0.0.1:443", "loopback"),
         ("CONNECT localhost:443 HTTP/1.1\r\nHost: h\r\n\r\n", "localhost:443", "loopback"),
         ("CONNECT 2130706433:443 HTTP/1.1\r\nHost: h\r\n\r\n", "2130706433:443", "loopback"),

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd,
-};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, date_time_ymd};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
@@ -39,18 +37,19 @@ impl TestCa {
 
     fn named(name: &str) -> Result<Self, rcgen::Error> {
         let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, name);
+        params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        Ok(Self {
-            issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?,
-        })
+        Ok(Self { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)? })
     }
 
     /// The authority's certificate, for [`crate::FetcherConfig::extra_roots`].
     pub fn der(&self) -> CertificateDer<'static> {
         self.issuer.der().clone()
+    }
+
+    /// The same as PEM text.
+    pub fn pem(&self) -> String {
+        self.issuer.pem()
     }
 
     /// A server side that shows `identity` and offers `alpn`.
@@ -61,9 +60,7 @@ impl TestCa {
     ) -> Result<Arc<ServerConfig>, Box<dyn std::error::Error + Send + Sync>> {
         let names = match identity {
             Identity::WrongHost => vec!["elsewhere.test".to_owned()],
-            _ => ["localhost", "127.0.0.1", "*.test"]
-                .map(str::to_owned)
-                .to_vec(),
+            _ => ["localhost", "127.0.0.1", "*.test"].map(str::to_owned).to_vec(),
         };
         let mut params = CertificateParams::new(names)?;
         match identity {
@@ -74,9 +71,7 @@ impl TestCa {
             Identity::NotYetValid => params.not_before = date_time_ymd(2999, 1, 1),
             _ => {}
         }
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "fonds test origin");
+        params.distinguished_name.push(DnType::CommonName, "fonds test origin");
         let key = KeyPair::generate()?;
         let cert = match identity {
             Identity::SelfSigned => params.self_signed(&key)?,

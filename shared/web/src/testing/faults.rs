@@ -118,18 +118,12 @@ fn bodies(name: &str, argument: &str) -> Option<Reply> {
                 Act::KeepAlive,
             ]
         }
-        "endless" => vec![
-            send(format!("{head}\r\n")),
-            Act::Repeat(filler(), None, Duration::ZERO),
-        ],
+        "endless" => vec![send(format!("{head}\r\n")), Act::Repeat(filler(), None, Duration::ZERO)],
         "drip" => vec![
             send(format!("{head}Content-Length: 100000\r\n\r\n")),
             Act::Repeat("x".into(), None, Duration::from_millis(20)),
         ],
-        "stall" => vec![
-            send(format!("{head}Content-Length: 1000\r\n\r\nonly this much")),
-            Act::Hang,
-        ],
+        "stall" => vec![send(format!("{head}Content-Length: 1000\r\n\r\nonly this much")), Act::Hang],
         "short" => vec![send(format!("{head}Content-Length: 1000\r\n\r\nonly this much"))],
         "reset" => vec![
             send(format!("{head}Content-Length: 1000\r\n\r\nonly this much")),
@@ -166,36 +160,24 @@ fn heads(name: &str, argument: &str) -> Option<Reply> {
         "huge-head" => {
             let size: usize = argument.parse().ok()?;
             let line = format!("X-Huge: {}\r\n", "h".repeat(size));
-            vec![
-                send(format!("HTTP/1.1 200 OK\r\n{line}Content-Length: 2\r\n\r\nok")),
-                Act::KeepAlive,
-            ]
+            vec![send(format!("HTTP/1.1 200 OK\r\n{line}Content-Length: 2\r\n\r\nok")), Act::KeepAlive]
         }
         "many-headers" => {
             let count: usize = argument.parse().ok()?;
             let lines: String = (0..count).map(|n| format!("X-{n}: {n}\r\n")).collect();
-            vec![
-                send(format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 2\r\n\r\nok")),
-                Act::KeepAlive,
-            ]
+            vec![send(format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 2\r\n\r\nok")), Act::KeepAlive]
         }
-        "endless-head" => vec![
-            send("HTTP/1.1 200 OK\r\n"),
-            Act::Repeat("X-More: and more\r\n".into(), None, Duration::ZERO),
-        ],
+        "endless-head" => {
+            vec![send("HTTP/1.1 200 OK\r\n"), Act::Repeat("X-More: and more\r\n".into(), None, Duration::ZERO)]
+        }
         "half-head" => vec![send("HTTP/1.1 200 OK\r\nContent-Type: text/pl")],
-        "two-lengths" => vec![send(
-            "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
-        )],
+        "two-lengths" => vec![send("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd")],
         "odd-head" => {
             // Latin-1 on the wire, as the constant's letters say.
             let head: Vec<u8> = ODD_HEAD.chars().map(|c| c as u8).collect();
             vec![Act::Send(head.into()), send("body"), Act::KeepAlive]
         }
-        "lf-only" => vec![
-            send("HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 4\n\nbody"),
-            Act::KeepAlive,
-        ],
+        "lf-only" => vec![send("HTTP/1.1 200 OK\nContent-Type: text/plain\nContent-Length: 4\n\nbody"), Act::KeepAlive],
         "http10" => vec![send("HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\nold")],
         "hints" => vec![
             send("HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"),

@@ -13,11 +13,7 @@ pub(super) fn serve(root: &Path, path: &str, if_none_match: Option<&str>) -> Opt
     let body = std::fs::read(&file).ok()?;
     let etag = format!("\"{}\"", &hex::encode(Sha256::digest(&body))[..16]);
     if if_none_match == Some(etag.as_str()) {
-        let message = Message {
-            status: 304,
-            headers: Vec::new(),
-            body: Default::default(),
-        };
+        let message = Message { status: 304, headers: Vec::new(), body: Default::default() };
         return Some(message.with("ETag", &etag));
     }
     Some(Message::new(200, content_type(&file), body).with("ETag", &etag))
@@ -26,10 +22,7 @@ pub(super) fn serve(root: &Path, path: &str, if_none_match: Option<&str>) -> Opt
 fn locate(root: &Path, path: &str) -> Option<PathBuf> {
     let decoded = percent_decode_str(path).decode_utf8().ok()?;
     let relative = Path::new(decoded.trim_start_matches('/'));
-    if !relative
-        .components()
-        .all(|part| matches!(part, Component::Normal(_)))
-    {
+    if !relative.components().all(|part| matches!(part, Component::Normal(_))) {
         return None;
     }
     let mut file = root.join(relative);

@@ -12,6 +12,9 @@ mod reply;
 mod resolver;
 pub mod site;
 
+#[cfg(test)]
+mod tests;
+
 pub use certs::{Identity, TestCa};
 pub use origin::{Handler, Origin, OriginConfig, Seen};
 pub use reply::{Act, Message, Reply};

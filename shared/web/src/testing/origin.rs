@@ -58,11 +58,7 @@ impl OriginConfig {
 
     /// A computed reply to a path (without query).
     #[must_use]
-    pub fn handle(
-        mut self,
-        path: &str,
-        handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
-    ) -> Self {
+    pub fn handle(mut self, path: &str, handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         self.routes.insert(path.to_owned(), Arc::new(handler));
         self
     }
@@ -131,12 +127,7 @@ impl Origin {
         });
         let accepting = accept(listener, acceptor.clone(), Arc::clone(&state), stop.clone());
         tokio::spawn(stop.clone().run_until_cancelled_owned(accepting));
-        Ok(Self {
-            addr,
-            is_tls: acceptor.is_some(),
-            state,
-            stop,
-        })
+        Ok(Self { addr, is_tls: acceptor.is_some(), state, stop })
     }
 
     /// Where it listens.
@@ -188,12 +179,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn accept(
-    listener: TcpListener,
-    acceptor: Option<TlsAcceptor>,
-    state: Arc<State>,
-    stop: CancellationToken,
-) {
+async fn accept(listener: TcpListener, acceptor: Option<TlsAcceptor>, state: Arc<State>, stop: CancellationToken) {
     loop {
         let Ok((tcp, _)) = listener.accept().await else {
             continue;
@@ -289,12 +275,7 @@ async fn play(wire: &mut impl Wire, acts: Vec<Act>) -> bool {
     goes_on
 }
 
-async fn repeat(
-    wire: &mut impl Wire,
-    bytes: &[u8],
-    times: Option<u64>,
-    pause: Duration,
-) -> io::Result<()> {
+async fn repeat(wire: &mut impl Wire, bytes: &[u8], times: Option<u64>, pause: Duration) -> io::Result<()> {
     let mut count = 0;
     while times.is_none_or(|times| count < times) {
         wire.write_all(bytes).await?;
@@ -376,9 +357,9 @@ impl State {
         let message = file
             .and_then(|root| files::serve(root, path, seen.header("if-none-match")))
             .or_else(|| site::serve(self.config.pages, path));
-        Reply::Message(message.unwrap_or_else(|| {
-            Message::new(404, "text/html; charset=utf-8", "<title>Not here</title>\n")
-        }))
+        Reply::Message(
+            message.unwrap_or_else(|| Message::new(404, "text/html; charset=utf-8", "<title>Not here</title>\n")),
+        )
     }
 }
 

@@ -45,11 +45,7 @@ pub struct Message {
 impl Message {
     /// A message with a body of a type.
     pub fn new(status: u16, content_type: &str, body: impl Into<Bytes>) -> Self {
-        Self {
-            status,
-            headers: vec![("Content-Type".to_owned(), content_type.to_owned())],
-            body: body.into(),
-        }
+        Self { status, headers: vec![("Content-Type".to_owned(), content_type.to_owned())], body: body.into() }
     }
 
     /// Adds a header.

@@ -11,8 +11,11 @@ use crate::dial::Resolver;
 /// repeats. Names not in the script do not exist.
 #[derive(Debug, Default)]
 pub struct ScriptedResolver {
-    names: Mutex<HashMap<String, (usize, Vec<Vec<IpAddr>>)>>,
+    names: Mutex<HashMap<String, Script>>,
 }
+
+/// Look-ups so far, and the answers in order.
+type Script = (usize, Vec<Vec<IpAddr>>);
 
 impl ScriptedResolver {
     /// An empty script.
@@ -28,10 +31,7 @@ impl ScriptedResolver {
     #[expect(clippy::expect_used, reason = "a wrong script must fail its test")]
     pub fn name(self, name: &str, answers: &[&[&str]]) -> Self {
         let parse = |ip: &&str| ip.parse().expect("an address");
-        let answers = answers
-            .iter()
-            .map(|answer| answer.iter().map(parse).collect())
-            .collect();
+        let answers = answers.iter().map(|answer| answer.iter().map(parse).collect()).collect();
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
         names.insert(name.to_owned(), (0, answers));
         drop(names);

@@ -1,5 +1,8 @@
 //! The fetcher against an origin that does everything wrong.
 
+mod secure;
+mod speed;
+
 use std::time::Duration;
 
 use http::HeaderValue;
@@ -8,23 +11,15 @@ use http::header::{AUTHORIZATION, COOKIE};
 use super::*;
 use crate::code::FetchCode;
 use crate::guard::GuardConfig;
-use crate::testing::{
-    Act, Identity, Message, Origin, OriginConfig, Reply, ScriptedResolver, TestCa, faults,
-};
+use crate::testing::{Act, Message, Origin, OriginConfig, Reply, ScriptedResolver, faults};
 
 fn config() -> FetcherConfig {
-    let guard = Guard::new(GuardConfig {
-        allow_private: true,
-        ..GuardConfig::default()
-    });
+    let guard = Guard::new(GuardConfig { allow_private: true, ..GuardConfig::default() });
     FetcherConfig {
         header_timeout: Duration::from_millis(500),
         idle_timeout: Duration::from_millis(500),
         total_timeout: Duration::from_secs(10),
-        min_rate: MinRate {
-            bytes_per_second: 1000,
-            grace: Duration::from_millis(300),
-        },
+        min_rate: MinRate { bytes_per_second: 1000, grace: Duration::from_millis(300) },
         body_cap: 1 << 20,
         memory_cap: 64 * 1024,
         max_header_bytes: 64 * 1024,
@@ -37,10 +32,7 @@ fn fetcher() -> Fetcher {
 }
 
 async fn origin() -> Origin {
-    let config = OriginConfig {
-        record: true,
-        ..OriginConfig::new()
-    };
+    let config = OriginConfig { record: true, ..OriginConfig::new() };
     Origin::start(config).await.unwrap()
 }
 
@@ -241,15 +233,13 @@ async fn a_connection_closed_under_us_is_tried_again() {
         assert_eq!(code(&result), None, "{:?}", result.error);
     }
     // The first request keeps the connection; the second is read and dropped without an answer.
-    let config = OriginConfig::new()
-        .route("/warm", Reply::ok("text/plain", "warm"))
-        .handle("/drop-once", {
-            let count = std::sync::atomic::AtomicU64::new(0);
-            move |_| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-                0 => Reply::Script(vec![]),
-                _ => Reply::ok("text/plain", "second"),
-            }
-        });
+    let config = OriginConfig::new().route("/warm", Reply::ok("text/plain", "warm")).handle("/drop-once", {
+        let count = std::sync::atomic::AtomicU64::new(0);
+        move |_| match count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
+            0 => Reply::Script(vec![]),
+            _ => Reply::ok("text/plain", "second"),
+        }
+    });
     let origin = Origin::start(config).await.unwrap();
     fetcher.fetch(FetchRequest::get(origin.url("/warm"))).await;
     let result = fetcher.fetch(FetchRequest::get(origin.url("/drop-once"))).await;
@@ -266,10 +256,8 @@ async fn the_deadline_ends_everything() {
     ];
     let other = Origin::start(OriginConfig::new().route("/slow", Reply::Script(slow))).await.unwrap();
     for (url, hops) in [(origin.url("/faults/silent"), 0), (other.url("/slow"), 1)] {
-        let request = FetchRequest {
-            deadline: Some(Instant::now() + Duration::from_millis(300)),
-            ..FetchRequest::get(url)
-        };
+        let request =
+            FetchRequest { deadline: Some(Instant::now() + Duration::from_millis(300)), ..FetchRequest::get(url) };
         let began = Instant::now();
         let result = fetcher.fetch(request).await;
         assert_eq!(code(&result), Some(FetchCode::FetchTimeout));
@@ -317,16 +305,11 @@ async fn user_names_in_urls_log_in_but_are_not_recorded() {
 #[tokio::test]
 async fn conditional_requests_and_methods() {
     let (origin, fetcher) = (origin().await, fetcher());
-    let request = FetchRequest {
-        if_none_match: Some("\"v1\"".to_owned()),
-        ..FetchRequest::get(origin.url("/faults/etag"))
-    };
+    let request =
+        FetchRequest { if_none_match: Some("\"v1\"".to_owned()), ..FetchRequest::get(origin.url("/faults/etag")) };
     let result = fetcher.fetch(request).await;
     assert_eq!(result.answer().unwrap().status, 304);
-    let request = FetchRequest {
-        method: Method::HEAD,
-        ..FetchRequest::get(origin.url("/faults/gzip"))
-    };
+    let request = FetchRequest { method: Method::HEAD, ..FetchRequest::get(origin.url("/faults/gzip")) };
     let result = fetcher.fetch(request).await;
     assert!(result.answer().unwrap().body.is_empty());
     // A POST that is redirected with 303 becomes a GET without a body.
@@ -341,10 +324,7 @@ async fn conditional_requests_and_methods() {
     assert_eq!(methods, ["POST", "GET"]);
     assert_eq!(result.hops[0].request_body, "a=1");
     assert!(result.hops[1].request_head.starts_with(b"GET "));
-    let request = FetchRequest {
-        follow_redirects: false,
-        ..FetchRequest::get(origin.url("/faults/redirect/3"))
-    };
+    let request = FetchRequest { follow_redirects: false, ..FetchRequest::get(origin.url("/faults/redirect/3")) };
     let result = fetcher.fetch(request).await;
     assert_eq!((result.hops.len(), code(&result)), (1, None));
 }
@@ -372,6 +352,37 @@ async fn names_are_judged_at_each_connection() {
 }
 
 #[tokio::test]
+async fn redirects_do_not_reach_our_own_services() {
+    let (lure, api) = (origin().await, origin().await);
+    let config = config();
+    let _own = config.guard.own(api.addr());
+    let fetcher = Fetcher::new(config).unwrap();
+    let port = api.addr().port();
+    for host in [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "0177.1",
+        "0",
+        "localhost",
+        "api.localhost",
+        "[::1]",
+        "[::]",
+        "[::ffff:127.0.0.1]",
+        "[64:ff9b::7f00:1]",
+        "user@127.0.0.1",
+    ] {
+        let url = lure.url(&format!("/faults/redirect-to/307?http://{host}:{port}/secret"));
+        let result = fetcher.fetch(FetchRequest::get(url)).await;
+        assert_eq!(code(&result), Some(FetchCode::EgressRefused), "{host}");
+        let refusal = result.error.unwrap().refusal.unwrap();
+        assert_eq!(refusal.reason, "own-service", "{host}");
+    }
+    assert_eq!(api.served(), 0);
+}
+
+#[tokio::test]
 async fn connection_failures_have_codes() {
     let fetcher = fetcher();
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
@@ -387,91 +398,10 @@ async fn connection_failures_have_codes() {
     }
 }
 
-async fn tls_origin(ca: &TestCa, identity: Identity, alpn: &[&[u8]]) -> Origin {
-    let config = OriginConfig {
-        tls: Some(ca.server(identity, alpn).unwrap()),
-        record: true,
-        ..OriginConfig::new()
-    };
-    Origin::start(config).await.unwrap()
-}
-
-#[tokio::test]
-async fn bad_certificates_are_named() {
-    let ca = TestCa::new().unwrap();
-    let strict = FetcherConfig {
-        extra_roots: vec![ca.der()],
-        ..config()
-    };
-    let lax = FetcherConfig {
-        accept_invalid_certs: true,
-        ..strict.clone()
-    };
-    let (strict, lax) = (Fetcher::new(strict).unwrap(), Fetcher::new(lax).unwrap());
-    for (identity, problem) in [
-        (Identity::Good, None),
-        (Identity::Expired, Some(TlsProblem::Expired)),
-        (Identity::NotYetValid, Some(TlsProblem::NotYetValid)),
-        (Identity::WrongHost, Some(TlsProblem::WrongHost)),
-        (Identity::SelfSigned, Some(TlsProblem::SelfSigned)),
-        (Identity::Untrusted, Some(TlsProblem::Untrusted)),
-    ] {
-        let origin = tls_origin(&ca, identity, &[b"http/1.1"]).await;
-        let url = origin.url("/faults/until-close");
-        let result = strict.fetch(FetchRequest::get(url.clone())).await;
-        let error = result.error.as_ref();
-        assert_eq!(error.and_then(|e| e.tls_problem), problem, "{identity:?}: {error:?}");
-        assert_eq!(code(&result), problem.map(|_| FetchCode::TlsFailed), "{identity:?}");
-        // Twice: the second may resume the session and must not forget what is wrong.
-        for _ in 0..2 {
-            let result = lax.fetch(FetchRequest::get(url.clone())).await;
-            let hop = result.answer().expect("an answer");
-            assert_eq!(hop.body.as_memory().unwrap(), faults::TEXT);
-            let tls = hop.tls.as_ref().unwrap();
-            assert_eq!((tls.valid, tls.problem), (problem.is_none(), problem), "{identity:?}");
-            assert_eq!((tls.version, tls.chain_der.len()), ("TLSv1.3", 1));
-            assert!(tls.cipher.starts_with("TLS13_"), "{}", tls.cipher);
-        }
-    }
-}
-
-#[tokio::test]
-async fn http2_is_spoken_and_written_down_as_http1() {
-    let ca = TestCa::new().unwrap();
-    let origin = tls_origin(&ca, Identity::Good, &[b"h2", b"http/1.1"]).await;
-    let with = |http2| {
-        Fetcher::new(FetcherConfig {
-            extra_roots: vec![ca.der()],
-            http2,
-            ..config()
-        })
-        .unwrap()
-    };
-    let fetcher = with(true);
-    for n in 0..3 {
-        let result = fetcher.fetch(FetchRequest::get(origin.url(&format!("/faults/status/20{n}")))).await;
-        let hop = result.answer().expect("an answer");
-        assert_eq!(hop.protocol, "h2");
-        let head = String::from_utf8(hop.response_head.to_vec()).unwrap();
-        assert!(head.starts_with(&format!("HTTP/1.1 20{n} \r\ncontent-type: text/plain\r\n")), "{head}");
-        assert!(head.ends_with("\r\n\r\n"));
-        let head = String::from_utf8(hop.request_head.to_vec()).unwrap();
-        let host = format!("GET /faults/status/20{n} HTTP/1.1\r\nHost: localhost:{}\r\n", origin.addr().port());
-        assert!(head.starts_with(&host), "{head}");
-        assert_eq!(hop.body.as_memory().unwrap(), &format!("20{n}\n"));
-    }
-    assert_eq!(origin.connections(), 1);
-    let plain = with(false).fetch(FetchRequest::get(origin.url("/faults/zero"))).await;
-    assert_eq!(plain.answer().unwrap().protocol, "http/1.1");
-}
-
 #[tokio::test]
 async fn large_bodies_are_spooled() {
     let (origin, fetcher) = (origin().await, fetcher());
-    let request = FetchRequest {
-        body_cap: Some(1 << 30),
-        ..FetchRequest::get(origin.url("/faults/big/100000000"))
-    };
+    let request = FetchRequest { body_cap: Some(1 << 30), ..FetchRequest::get(origin.url("/faults/big/100000000")) };
     let result = fetcher.fetch(request).await;
     let hop = result.answer().unwrap();
     assert_eq!((hop.body.len(), hop.truncated), (100_000_000, None));
@@ -495,38 +425,4 @@ fn sha2_writer(hasher: &mut sha2::Sha256) -> impl std::io::Write + '_ {
         }
     }
     Sink(hasher)
-}
-
-/// Prints small fetches per second; run with `--release -- --ignored speed --nocapture`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement"]
-async fn speed_of_small_fetches() {
-    let body = "x".repeat(4096);
-    let config = OriginConfig::new().route("/small", Reply::html(body));
-    let origin = Origin::start(config).await.unwrap();
-    let fetcher = Fetcher::new(FetcherConfig {
-        pool_max_idle_per_host: 64,
-        ..FetcherConfig::new(Guard::new(GuardConfig { allow_private: true, ..Default::default() }))
-    })
-    .unwrap();
-    const EACH: u32 = 2000;
-    for workers in [1, 16, 50] {
-        let began = Instant::now();
-        let tasks: Vec<_> = (0..workers)
-            .map(|_| {
-                let (fetcher, url) = (fetcher.clone(), origin.url("/small"));
-                tokio::spawn(async move {
-                    for _ in 0..EACH {
-                        let result = fetcher.fetch(FetchRequest::get(url.clone())).await;
-                        assert_eq!(result.answer().unwrap().body.len(), 4096);
-                    }
-                })
-            })
-            .collect();
-        for task in tasks {
-            task.await.unwrap();
-        }
-        let rate = f64::from(EACH * workers) / began.elapsed().as_secs_f64();
-        eprintln!("{workers} at once: {rate:.0} fetches/s, {} connections", origin.connections());
-    }
 }
