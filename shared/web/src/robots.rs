@@ -315,7 +315,7 @@ mod tests {
     fn robots_with(ttl: Duration) -> Robots {
         let guard = Guard::new(GuardConfig { allow_private: true, ..GuardConfig::default() });
         let fetcher =
-            Fetcher::new(FetcherConfig { header_timeout: Duration::from_millis(300), ..FetcherConfig::new(guard) });
+            Fetcher::new(FetcherConfig { header_timeout: Duration::from_millis(1500), ..FetcherConfig::new(guard) });
         let config = RobotsConfig { ttl, failure_ttl: ttl, ..RobotsConfig::default() };
         Robots::new(fetcher.unwrap(), config)
     }

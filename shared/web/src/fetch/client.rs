@@ -1,13 +1,14 @@
 //! The fetcher: a client with a pool, and the walk along redirects.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{
-    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST, HeaderMap,
-    HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, HOST,
+    HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, TRANSFER_ENCODING, USER_AGENT,
 };
 use http::{Method, StatusCode};
 use hyper_util::client::legacy::Client;
@@ -113,6 +114,9 @@ fn client(config: &FetcherConfig, connector: Connector) -> HttpClient {
         .http2_max_header_list_size(u32::try_from(max_head).unwrap_or(u32::MAX))
         .http2_initial_stream_window_size(Some(2 << 20))
         .http2_initial_connection_window_size(Some(4 << 20))
+        // A connection that died while this process was frozen gives no sign of it otherwise.
+        .http2_keep_alive_interval(Some(Duration::from_secs(15)))
+        .http2_keep_alive_timeout(Duration::from_secs(10))
         .build(connector)
 }
 
@@ -238,7 +242,8 @@ impl<'a> Walk<'a> {
             }
         }
         for (name, value) in given {
-            if name != HOST {
+            // Framing and routing are the client's.
+            if ![HOST, CONNECTION, TRANSFER_ENCODING, CONTENT_LENGTH].contains(name) {
                 headers.append(name.clone(), value.clone());
             }
         }

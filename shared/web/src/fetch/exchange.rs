@@ -124,8 +124,11 @@ impl Exchange<'_> {
                 if let Some(connected) = error.connect_info() {
                     connected.get_extras(&mut extensions);
                 }
-                let tag = extensions.get::<ConnTag>();
-                let stale = tag.is_some_and(|tag| tag.info.recorder.is_stale());
+                let stale = extensions.get::<ConnTag>().is_some_and(|tag| match tag.info.is_h2 {
+                    // An HTTP/2 connection may end under any of its streams (RFC 9113 section 8.7).
+                    true => code_of_client_error(&error) == FetchCode::ConnectionClosed,
+                    false => tag.info.recorder.is_stale(),
+                });
                 if stale && self.method.is_idempotent() {
                     return Err(Sent::Stale);
                 }

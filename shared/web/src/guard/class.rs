@@ -48,7 +48,7 @@ pub enum AddressClass {
 }
 
 impl AddressClass {
-    /// The class of `ip` as written; what it may wrap is looked at apart, see [`Forms`].
+    /// The class of `ip` as written; what it may wrap is looked at apart.
     pub fn of(ip: IpAddr) -> Self {
         match ip {
             IpAddr::V4(ip) => of_v4(ip),

@@ -84,7 +84,7 @@ async fn refusals_are_answered_and_recorded() {
 async fn other_failures_have_codes_too() {
     let config = ProxyConfig {
         resolver: Arc::new(ScriptedResolver::new()),
-        header_timeout: Duration::from_millis(200),
+        header_timeout: Duration::from_millis(1000),
         ..ProxyConfig::default()
     };
     let proxy = proxy(true, config).await;
@@ -215,7 +215,7 @@ async fn the_byte_cap_cuts_and_then_refuses() {
 
 #[tokio::test]
 async fn what_stands_still_is_ended() {
-    let config = ProxyConfig { idle_timeout: Duration::from_millis(200), ..ProxyConfig::default() };
+    let config = ProxyConfig { idle_timeout: Duration::from_millis(500), ..ProxyConfig::default() };
     let proxy = proxy(true, config).await;
     let origin = Origin::start(OriginConfig::new()).await.unwrap();
     let at = origin.addr();

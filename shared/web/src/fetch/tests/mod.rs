@@ -16,9 +16,9 @@ use crate::testing::{Act, Message, Origin, OriginConfig, Reply, ScriptedResolver
 fn config() -> FetcherConfig {
     let guard = Guard::new(GuardConfig { allow_private: true, ..GuardConfig::default() });
     FetcherConfig {
-        header_timeout: Duration::from_millis(500),
-        idle_timeout: Duration::from_millis(500),
-        total_timeout: Duration::from_secs(10),
+        header_timeout: Duration::from_millis(1500),
+        idle_timeout: Duration::from_millis(1500),
+        total_timeout: Duration::from_secs(60),
         min_rate: MinRate { bytes_per_second: 1000, grace: Duration::from_millis(300) },
         body_cap: 1 << 20,
         memory_cap: 64 * 1024,
@@ -257,12 +257,12 @@ async fn the_deadline_ends_everything() {
     let other = Origin::start(OriginConfig::new().route("/slow", Reply::Script(slow))).await.unwrap();
     for (url, hops) in [(origin.url("/faults/silent"), 0), (other.url("/slow"), 1)] {
         let request =
-            FetchRequest { deadline: Some(Instant::now() + Duration::from_millis(300)), ..FetchRequest::get(url) };
+            FetchRequest { deadline: Some(Instant::now() + Duration::from_millis(1000)), ..FetchRequest::get(url) };
         let began = Instant::now();
         let result = fetcher.fetch(request).await;
         assert_eq!(code(&result), Some(FetchCode::FetchTimeout));
         assert_eq!(result.hops.len(), hops);
-        assert!(began.elapsed() < Duration::from_secs(5));
+        assert!(began.elapsed() < Duration::from_secs(20));
         if let Some(hop) = result.answer() {
             assert_eq!(hop.truncated, Some(Truncated::Time));
             assert!(hop.body.len() >= 2000);
