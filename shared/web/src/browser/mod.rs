@@ -8,6 +8,8 @@
 //!   captures or too much memory.
 //! * [`capture`]: one load of one page, and every output taken from it.
 
+#[doc(hidden)]
+pub mod bare;
 pub mod capture;
 pub mod cdp;
 mod code;
@@ -23,3 +25,6 @@ pub use config::{BrowserConfig, SandboxMode};
 pub use handle::BrowserHandle;
 pub use launch::{Browser, BrowserInfo};
 pub use process::Usage;
+
+#[cfg(test)]
+mod tests;

@@ -18,9 +18,6 @@ mod recorder;
 mod settle;
 mod tab;
 
-#[cfg(test)]
-mod tests;
-
 use std::time::Duration;
 
 use tokio::time::Instant;
