@@ -133,6 +133,12 @@ pub struct ContentMeter {
 }
 
 impl ContentMeter {
+    /// A meter that has seen `len` bytes it did not look at.
+    #[cfg(test)]
+    pub(crate) fn starting_at(len: u64) -> Self {
+        Self { len, ..Self::default() }
+    }
+
     /// Takes the next bytes into account.
     pub fn update(&mut self, bytes: &[u8]) {
         self.len += bytes.len() as u64;

@@ -260,7 +260,8 @@ impl StatusLine {
         if !(100..=999).contains(&code) || rest.get(digits).is_some_and(|b| !b.is_ascii_whitespace()) {
             return None;
         }
-        let reason = rest[digits..].trim_ascii().to_vec();
+        let reason: Vec<u8> = rest[digits..].iter().map(|&b| printable(b)).collect();
+        let reason = reason.trim_ascii().to_vec();
         Some(Self { version, code, reason, protocol })
     }
 
@@ -271,7 +272,7 @@ impl StatusLine {
         if self.reason.is_empty() {
             out.extend_from_slice(reason(self.code).as_bytes());
         } else {
-            out.extend(self.reason.iter().map(|&b| printable(b)));
+            out.extend_from_slice(&self.reason);
         }
         out.extend_from_slice(b"\r\n");
     }

@@ -188,3 +188,53 @@ fn dos_stamp(date: DateTime<Utc>) -> (u16, u16) {
     let day = year << 9 | date.month() << 5 | date.day();
     (u16::try_from(time).unwrap_or(0), u16::try_from(day).unwrap_or(0x21))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+
+    use super::*;
+
+    /// Pretends that 5 GiB were written before, so that offsets need 64 bits. The file is sparse.
+    #[test]
+    fn far_entries_have_zip64_offsets() {
+        const FAR: u64 = 5 << 30;
+        let mut file = tempfile::tempfile().unwrap();
+        file.set_len(FAR).unwrap();
+        file.seek(SeekFrom::Start(FAR)).unwrap();
+        let mut zip = StoredZip::new(&mut file, DateTime::UNIX_EPOCH);
+        zip.meter = ContentMeter::starting_at(FAR);
+        let data_at = zip.add("a.txt", &ContentFacts::of(b"hello"), &mut &b"hello"[..]).unwrap();
+        zip.finish().unwrap();
+        file.flush().unwrap();
+        let mut archive = zip::ZipArchive::new(file).unwrap();
+        let mut entry = archive.by_name("a.txt").unwrap();
+        assert_eq!(entry.data_start(), Some(data_at));
+        let mut text = String::new();
+        entry.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "hello");
+    }
+
+    /// Headers of an entry of 6 GiB, without its data.
+    #[test]
+    fn large_entries_have_zip64_sizes() {
+        let facts = ContentFacts { len: 6 << 30, ..ContentFacts::of(b"") };
+        let mut zip = StoredZip::new(Cursor::new(Vec::new()), DateTime::UNIX_EPOCH);
+        zip.list("large", &facts, 0);
+        let (out, _) = zip.finish().unwrap();
+        let archive = zip::ZipArchive::new(out).unwrap();
+        let entry = archive.by_index_data(0).unwrap();
+        assert_eq!((entry.size(), entry.compressed_size()), (6 << 30, 6 << 30));
+    }
+
+    #[test]
+    fn dates_outside_the_range_are_clamped() {
+        for (date, expected) in [
+            ("1970-01-01T00:00:00Z", (0, 0b0000000_0001_00001)),
+            ("2025-10-09T08:53:21Z", (0b01000_110101_01010, 0b0101101_1010_01001)),
+            ("2999-12-31T23:59:59Z", (0b10111_111011_11101, 0b1111111_1100_11111)),
+        ] {
+            assert_eq!(dos_stamp(date.parse().unwrap()), expected, "{date}");
+        }
+    }
+}

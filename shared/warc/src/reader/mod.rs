@@ -70,7 +70,8 @@ pub struct RecordEnd {
     pub header: Arc<RecordHeader>,
     /// Where it begins in the file: its gzip member, or its version line in a plain file.
     pub offset: u64,
-    /// Stored length including the end mark, `None` when it shares a gzip member with other records.
+    /// Stored length: of the gzip member, or in a plain file from the version line to the end of the block. `None` when it shares a
+    /// gzip member with other records.
     pub length: Option<u64>,
     /// Bytes of the block actually there.
     pub block_len: u64,
@@ -241,12 +242,13 @@ impl<R: Read> WarcReader<R> {
             if bytes.is_empty() {
                 return Ok(skipped);
             }
-            let n = match bytes.windows(MAGIC.len() + 1).position(|w| w[0] == b'\n' && &w[1..] == MAGIC) {
+            let line = bytes.windows(MAGIC.len() + 1).position(|w| w[0] == b'\n' && &w[1..] == MAGIC);
+            let n = match line {
                 Some(at) if !gzip => at + 1,
                 _ if gzip || bytes.len() <= MAGIC.len() => bytes.len(),
                 _ => bytes.len() - MAGIC.len(),
             };
-            let found = !gzip && bytes[n..].starts_with(MAGIC);
+            let found = !gzip && line.is_some();
             self.source.consume(n);
             skipped += n as u64;
             if found {
@@ -276,14 +278,14 @@ impl<R: Read> WarcReader<R> {
         let mut sink = [0; 8 * 1024];
         while self.read_block(&mut sink)? > 0 {}
         let Some(mut open) = self.current.take() else { return Ok(None) };
+        // Index tools count a plain record to the end of its block; a gzip member has its own end and may hold more.
+        let plain_end = (!self.source.is_gzip()).then(|| (self.source.position(), self.source.take_digest()));
         let missing = open.left.filter(|&left| left > 0);
         if let Some(missing) = missing {
             open.faults.push(Fault::TruncatedBlock { missing });
         } else if open.left.is_some() {
             self.read_end_mark(&mut open)?;
         }
-        // A plain record ends here; a gzip member may hold more.
-        let plain_end = (!self.source.is_gzip()).then(|| (self.source.position(), self.source.take_digest()));
         let more = self.more_in_member(&mut open)?;
         open.faults.extend(self.source.take_fault().map(Fault::from));
         let alone = !open.shared && !more;

@@ -1,9 +1,4 @@
 //! A WARC and a WACZ with one of everything that pages bring along.
-#![allow(
-    dead_code,
-    clippy::allow_attributes,
-    reason = "each test file uses its part of what is shared here, so an expectation would fail in the others"
-)]
 
 use std::{
     io::{Cursor, Write},
@@ -258,6 +253,7 @@ pub(crate) fn package(sample: &Sample) -> (FinishedWacz<Vec<u8>>, Vec<(EntryPlac
         ("headers", "headers.json", br#"{"status": 200, "headers": {"a": "b"}}"#.to_vec()),
         ("seo", "seo.json", br#"["a", 1, null]"#.to_vec()),
         ("hashes", "hashes.json", br#"[{"path": "a"}, {"other": 1}]"#.to_vec()),
+        ("staticfile", "datapackage.json", br#"{"resources": [{"path": "../x"}]}"#.to_vec()),
         ("redirects", "redirects.jsonl", b"{\"a\": 1}\n{\"b\": [2]}\n\"text\"\n".to_vec()),
         ("consolelog", "consolelog.jsonl", Vec::new()),
         ("dom", "output.html", b"<p>\xff\xfe".to_vec()),

@@ -1,8 +1,8 @@
 //! What tools of others say about our files.
 
-mod common;
-
 use std::{fs, path::PathBuf, process::Command};
+
+use crate::common;
 
 /// The tools' folder, as made by `tests/judges/install.sh`.
 fn judges() -> Option<PathBuf> {

@@ -1,0 +1,11 @@
+//! Behaviour of the crate seen from outside, in one binary because linking is what costs.
+
+mod assemble;
+mod cdxj;
+mod common;
+mod http_heads;
+mod judges;
+mod reader;
+mod surt_keys;
+mod wacz;
+mod writer;
