@@ -55,7 +55,10 @@ fn bench(files: &[&str]) -> Result<(), Box<dyn Error>> {
     for file in files {
         pages.push(((*file).to_owned(), std::fs::read(file)?));
     }
-    println!("{:40} {:>9} {:>6} {:>12} {:>12} {:>12} {:>12}", "page", "bytes", "links", "facts+text", "markdown", "readability", "singlefile");
+    println!(
+        "{:40} {:>9} {:>6} {:>12} {:>12} {:>12} {:>12}",
+        "page", "bytes", "links", "facts+text", "markdown", "readability", "singlefile"
+    );
     for (name, bytes) in pages {
         let html = String::from_utf8_lossy(&bytes).into_owned();
         let options = FactsOptions::default();
@@ -65,7 +68,10 @@ fn bench(files: &[&str]) -> Result<(), Box<dyn Error>> {
         let article = time(|| text::readability(&html, &url));
         let single = time(|| singlefile::inline(&html, &url, &|_: &Url| None, &singlefile::Options::default()));
         let name: String = name.chars().rev().take(40).collect::<Vec<_>>().into_iter().rev().collect();
-        println!("{name:40} {:>9} {found:>6} {facts:>9.1} us {markdown:>9.1} us {article:>9.1} us {single:>9.1} us", bytes.len());
+        println!(
+            "{name:40} {:>9} {found:>6} {facts:>9.1} us {markdown:>9.1} us {article:>9.1} us {single:>9.1} us",
+            bytes.len()
+        );
     }
     Ok(())
 }

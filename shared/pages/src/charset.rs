@@ -189,13 +189,26 @@ mod tests {
             (b"<p>Gr\xFC\xDFe aus K\xF6ln</p>", None, "windows-1252", Guessed),
             (b"\x83\x65\x83\x58\x83\x67\x82\xC5\x82\xB7\x81\x42\x93\xFA\x96\x7B\x8C\xEA", None, "Shift_JIS", Guessed),
             (b"\x1B$B$3$s\x1B(B", None, "ISO-2022-JP", Guessed),
-            ("Stra\u{df}e, Gr\u{fc}\u{df}e, K\u{f6}ln, sch\u{f6}n".as_bytes().split_last().map_or(&[][..], |(_, s)| s), None, "UTF-8", Guessed),
+            (
+                "Stra\u{df}e, Gr\u{fc}\u{df}e, K\u{f6}ln, sch\u{f6}n"
+                    .as_bytes()
+                    .split_last()
+                    .map_or(&[][..], |(_, s)| s),
+                None,
+                "UTF-8",
+                Guessed,
+            ),
             ("ä ö ü ß \u{20ac}".as_bytes().split_last().map_or(&[][..], |(_, s)| s), None, "UTF-8", Guessed),
             (b"", None, "UTF-8", Guessed),
         ];
         for (bytes, header, encoding, source) in cases {
             let decoded = decode(bytes, *header);
-            assert_eq!((decoded.encoding.name(), decoded.source), (*encoding, *source), "{}", String::from_utf8_lossy(bytes));
+            assert_eq!(
+                (decoded.encoding.name(), decoded.source),
+                (*encoding, *source),
+                "{}",
+                String::from_utf8_lossy(bytes)
+            );
         }
     }
 

@@ -59,7 +59,11 @@ fn content(fetched: &Fetched<'_>) -> Content {
             Some(b'{' | b'[') => Content::Json,
             _ => Content::Text,
         },
-        mime if mime == "application/json" || mime.ends_with("+json") || mime.contains("ndjson") || mime.contains("jsonl") => {
+        mime if mime == "application/json"
+            || mime.ends_with("+json")
+            || mime.contains("ndjson")
+            || mime.contains("jsonl") =>
+        {
             Content::Json
         }
         "application/gzip" if sitemap_name(fetched.url) => Content::Feed,
@@ -162,15 +166,45 @@ mod tests {
     fn each_document_has_one_extractor() {
         let url = Url::parse("https://x.org/dir/doc").unwrap();
         let cases: &[(Option<&str>, &str, &str, &[&str])] = &[
-            (Some("text/html"), "<a href=a>x</a><meta http-equiv=refresh content='0;url=b'><img src=no>", "parse_html_urls", &["https://x.org/dir/a", "https://x.org/dir/b"]),
+            (
+                Some("text/html"),
+                "<a href=a>x</a><meta http-equiv=refresh content='0;url=b'><img src=no>",
+                "parse_html_urls",
+                &["https://x.org/dir/a", "https://x.org/dir/b"],
+            ),
             (None, "<!doctype html><a href='/a'>x</a>", "parse_html_urls", &["https://x.org/a"]),
             (Some("text/plain"), "see https://y.org/a.", "parse_txt_urls", &["https://y.org/a"]),
-            (Some("application/rss+xml"), "<rss><channel><item><link>/a</link></item></channel></rss>", "parse_rss_urls", &["https://x.org/a"]),
-            (Some("text/xml"), "<?xml version='1.0'?><feed><entry><link href='a'/></entry></feed>", "parse_rss_urls", &["https://x.org/dir/a"]),
-            (Some("application/xml"), "<?xml version='1.0'?><sitemapindex><sitemap><loc>https://x.org/s.xml</loc></sitemap></sitemapindex>", "parse_rss_urls", &["https://x.org/s.xml"]),
-            (Some("text/html"), "<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><DT><A HREF='https://y.org/'>y</A></DL>", "parse_netscape_urls", &["https://y.org/"]),
+            (
+                Some("application/rss+xml"),
+                "<rss><channel><item><link>/a</link></item></channel></rss>",
+                "parse_rss_urls",
+                &["https://x.org/a"],
+            ),
+            (
+                Some("text/xml"),
+                "<?xml version='1.0'?><feed><entry><link href='a'/></entry></feed>",
+                "parse_rss_urls",
+                &["https://x.org/dir/a"],
+            ),
+            (
+                Some("application/xml"),
+                "<?xml version='1.0'?><sitemapindex><sitemap><loc>https://x.org/s.xml</loc></sitemap></sitemapindex>",
+                "parse_rss_urls",
+                &["https://x.org/s.xml"],
+            ),
+            (
+                Some("text/html"),
+                "<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><DT><A HREF='https://y.org/'>y</A></DL>",
+                "parse_netscape_urls",
+                &["https://y.org/"],
+            ),
             (Some("application/json"), "[{\"url\":\"https://y.org/\"}]", "parse_jsonl_urls", &["https://y.org/"]),
-            (Some("application/x-ndjson"), "{\"url\":\"https://y.org/\"}\n{\"url\":\"https://y.org/\"}\n{\"url\":\"/z\"}", "parse_jsonl_urls", &["https://y.org/", "https://x.org/z"]),
+            (
+                Some("application/x-ndjson"),
+                "{\"url\":\"https://y.org/\"}\n{\"url\":\"https://y.org/\"}\n{\"url\":\"/z\"}",
+                "parse_jsonl_urls",
+                &["https://y.org/", "https://x.org/z"],
+            ),
             (Some("text/csv"), "title,url\na,https://y.org/", "parse_jsonl_urls", &["https://y.org/"]),
             (Some("image/png"), "\u{89}PNG", "", &[]),
         ];

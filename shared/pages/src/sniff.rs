@@ -16,7 +16,8 @@ pub struct Sniffed {
 pub fn essence(content_type: &str) -> Option<String> {
     let mime = content_type.split([';', ',']).next()?.trim().to_ascii_lowercase();
     let (kind, sub) = mime.split_once('/')?;
-    let token = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b));
+    let token =
+        |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_graphic() && !b"()<>@,;:\\\"/[]?=".contains(&b));
     (token(kind) && token(sub)).then_some(mime)
 }
 
@@ -24,8 +25,15 @@ pub fn essence(content_type: &str) -> Option<String> {
 fn is_vague(mime: &str) -> bool {
     matches!(
         mime,
-        "application/octet-stream" | "binary/octet-stream" | "application/unknown" | "unknown/unknown" | "*/*"
-            | "application/x-download" | "application/force-download" | "application/download" | "text/plain"
+        "application/octet-stream"
+            | "binary/octet-stream"
+            | "application/unknown"
+            | "unknown/unknown"
+            | "*/*"
+            | "application/x-download"
+            | "application/force-download"
+            | "application/download"
+            | "text/plain"
     )
 }
 
@@ -72,9 +80,13 @@ fn conflicts(declared: &str, found: &str) -> bool {
     let family = |mime: &str| mime.split('/').next().unwrap_or("").to_owned();
     match found {
         "application/zip" | "application/gzip" => {
-            matches!(declared, "text/html" | "application/xhtml+xml" | "application/pdf") || family(declared) == "image" && !declared.starts_with("image/svg")
+            matches!(declared, "text/html" | "application/xhtml+xml" | "application/pdf")
+                || family(declared) == "image" && !declared.starts_with("image/svg")
         }
-        _ => family(declared) != family(found) || (family(found) == "image" && declared != found && !same_image(declared, found)),
+        _ => {
+            family(declared) != family(found)
+                || (family(found) == "image" && declared != found && !same_image(declared, found))
+        }
     }
 }
 
@@ -108,8 +120,23 @@ fn signature(head: &[u8]) -> Option<&'static str> {
 
 /// The tags that make a body HTML (MIME Sniffing, 7.1).
 const HTML_TAGS: [&str; 17] = [
-    "<!doctype html", "<html", "<head", "<script", "<iframe", "<h1", "<div", "<font", "<table", "<a", "<style", "<title",
-    "<b", "<body", "<br", "<p", "<!--",
+    "<!doctype html",
+    "<html",
+    "<head",
+    "<script",
+    "<iframe",
+    "<h1",
+    "<div",
+    "<font",
+    "<table",
+    "<a",
+    "<style",
+    "<title",
+    "<b",
+    "<body",
+    "<br",
+    "<p",
+    "<!--",
 ];
 
 fn markup(head: &[u8]) -> Option<&'static str> {
@@ -123,7 +150,9 @@ fn markup(head: &[u8]) -> Option<&'static str> {
     }
     let html = HTML_TAGS.iter().any(|tag| {
         let rest = lower.strip_prefix(tag);
-        rest.is_some_and(|rest| *tag == "<!--" || rest.starts_with([' ', '>', '\n', '\t', '\r', '/']) || rest.is_empty())
+        rest.is_some_and(|rest| {
+            *tag == "<!--" || rest.starts_with([' ', '>', '\n', '\t', '\r', '/']) || rest.is_empty()
+        })
     });
     if html {
         return Some("text/html");
@@ -194,7 +223,11 @@ mod tests {
             (png, Some("image/jpeg"), "image/png"),
             (pdf, Some("text/html"), "application/pdf"),
             (pdf, Some("application/octet-stream"), "application/pdf"),
-            (zip, Some("application/vnd.openxmlformats-officedocument.wordprocessingml.document"), "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+            (
+                zip,
+                Some("application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+                "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+            ),
             (zip, Some("text/html"), "application/zip"),
             (b"hello", None, "text/plain"),
             (b"a\0b", None, "application/octet-stream"),

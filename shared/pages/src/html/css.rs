@@ -23,7 +23,7 @@ pub fn may_have_refs(css: &str) -> bool {
 /// All references, in order. Comments and strings that are no URLs are passed over; `url()` in broken CSS is found as
 /// far as browsers would find it.
 pub fn refs(css: &str) -> Vec<CssRef<'_>> {
-    let mut scan = Scan { src: css, bytes: css.as_bytes(), pos: 0, importing: false, out: Vec::new() };
+    let mut scan = Scan { src: css, bytes: css.as_bytes(), pos: 0, importing: false, in_set: 0, out: Vec::new() };
     if may_have_refs(css) {
         scan.run();
     }
@@ -36,6 +36,8 @@ struct Scan<'a> {
     pos: usize,
     /// Behind `@import`, before its URL.
     importing: bool,
+    /// Parentheses that are open within an `image-set(`, whose strings are URLs; 0 outside.
+    in_set: u32,
     out: Vec<CssRef<'a>>,
 }
 
@@ -49,7 +51,11 @@ impl<'a> Scan<'a> {
                 b'u' | b'U' => self.maybe_url(),
                 b'\\' => self.pos += 2,
                 b';' | b'{' | b'}' => {
-                    self.importing = false;
+                    (self.importing, self.in_set) = (false, 0);
+                    self.pos += 1;
+                }
+                b'(' | b')' if self.in_set > 0 => {
+                    self.in_set = if b == b'(' { self.in_set.saturating_add(1) } else { self.in_set - 1 };
                     self.pos += 1;
                 }
                 _ if is_ident(b) => self.ident(),
@@ -82,10 +88,11 @@ impl<'a> Scan<'a> {
         let start = self.pos;
         let (end, next) = self.string_end(start + 1, quote);
         self.pos = next;
-        if self.importing {
-            self.importing = false;
+        // Within `image-set(` a function may have strings of its own: `type("image/avif")`.
+        if self.importing || self.in_set == 1 {
+            let import = std::mem::take(&mut self.importing);
             let url = self.src.get(start + 1..end).map(unescape);
-            self.out.extend(url.map(|url| CssRef { span: start..next, url, import: true }));
+            self.out.extend(url.map(|url| CssRef { span: start..next, url, import }));
         }
     }
 
@@ -98,7 +105,14 @@ impl<'a> Scan<'a> {
 
     fn ident(&mut self) {
         let rest = self.bytes.get(self.pos..).unwrap_or_default();
-        self.pos += rest.iter().position(|&b| !is_ident(b)).unwrap_or(rest.len());
+        let len = rest.iter().position(|&b| !is_ident(b)).unwrap_or(rest.len());
+        let word = rest.get(..len).unwrap_or_default();
+        self.pos += len;
+        let set = word.len() >= 9 && word.get(len - 9..).is_some_and(|w| w.eq_ignore_ascii_case(b"image-set"));
+        if set && rest.get(len) == Some(&b'(') {
+            self.pos += 1;
+            self.in_set = 1;
+        }
     }
 
     fn maybe_url(&mut self) {
@@ -192,13 +206,19 @@ mod tests {
         for (css, expected) in [
             ("a{background:url(x.png)}", &[("x.png", false)][..]),
             ("a{background:URL( 'x y.png' ) no-repeat, url(\"z\")}", &[("x y.png", false), ("z", false)]),
-            ("@import 'a.css'; @import url(b.css) screen; @IMPORT url('c.css');", &[("a.css", true), ("b.css", true), ("c.css", true)]),
+            (
+                "@import 'a.css'; @import url(b.css) screen; @IMPORT url('c.css');",
+                &[("a.css", true), ("b.css", true), ("c.css", true)],
+            ),
             ("@import/**/\"a.css\" layer(x) supports(display:grid);", &[("a.css", true)]),
             ("/* url(no) @import 'no'; */ a{content:'url(no)'}", &[]),
             ("a{background:url(a\\)b.png)}", &[("a)b.png", false)]),
             ("a{background:url(\\64 ata.png)}", &[("data.png", false)]),
             ("a{background:url()} b{background:url('')}", &[]),
-            ("a{background:image-set('no' 1x, url(a) 2x)}", &[("a", false)]),
+            (
+                "a{background:-webkit-image-set('x' 1x, url(y) 2x, 'z' type('image/avif') 3x);content:'no'}",
+                &[("x", false), ("y", false), ("z", false)],
+            ),
             ("curl(x) my-url(y)", &[]),
             ("@font-face{src:url(f.woff2)format('woff2'),local('x')}", &[("f.woff2", false)]),
             ("a{background:url(x", &[("x", false)]),

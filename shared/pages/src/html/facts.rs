@@ -2,7 +2,7 @@
 
 use super::links::{Links, RawLink, Source};
 use super::meta::parse_refresh;
-use super::{FactsOptions, FeedLink, Icon, LinkKind, PageFacts, Refresh};
+use super::{FactsOptions, FeedLink, Icon, LinkKind, PageFacts, Refresh, base_url};
 use crate::text::flow::{Flow, collapsed, push_collapsed};
 use crate::tokens::{Name, Tag, TextKind, Token, Tokenizer, decode_text};
 use std::borrow::Cow;
@@ -137,7 +137,8 @@ impl<'a> Pass<'a> {
             }
             return;
         }
-        let name = self.tokens.attr("property").or_else(|| self.tokens.attr("name")).or_else(|| self.tokens.attr("itemprop"));
+        let name =
+            self.tokens.attr("property").or_else(|| self.tokens.attr("name")).or_else(|| self.tokens.attr("itemprop"));
         let Some(name) = name.map(|n| n.trim().to_ascii_lowercase()).filter(|n| !n.is_empty() && n.len() <= 200) else {
             return;
         };
@@ -149,7 +150,10 @@ impl<'a> Pass<'a> {
         let facts = &mut self.facts;
         let list = if name.starts_with("twitter:") {
             &mut facts.twitter
-        } else if matches!(name.split_once(':'), Some(("og" | "article" | "book" | "profile" | "music" | "video" | "fb", _))) {
+        } else if matches!(
+            name.split_once(':'),
+            Some(("og" | "article" | "book" | "profile" | "music" | "video" | "fb", _))
+        ) {
             &mut facts.open_graph
         } else {
             &mut facts.meta
@@ -167,7 +171,8 @@ impl<'a> Pass<'a> {
         if has("canonical") && self.facts.canonical.is_none() {
             self.facts.canonical = Some(href.clone().into_owned());
         }
-        let icon = words.iter().find(|w| matches!(w.as_str(), "icon" | "mask-icon") || w.starts_with("apple-touch-icon"));
+        let icon =
+            words.iter().find(|w| matches!(w.as_str(), "icon" | "mask-icon") || w.starts_with("apple-touch-icon"));
         if let Some(icon) = icon
             && self.facts.icons.len() < MAX_ICONS
         {
@@ -188,12 +193,8 @@ impl<'a> Pass<'a> {
 
     fn finish(self, url: &Url) -> PageFacts {
         let mut facts = self.facts;
-        // A document has one base, also for what stands before the element (WHATWG HTML, 2.4.3).
-        let base = self
-            .base
-            .and_then(|href| url.join(href.trim()).ok())
-            .filter(|base| matches!(base.scheme(), "http" | "https"))
-            .unwrap_or_else(|| url.clone());
+        // A document has one base, also for what stands before the element.
+        let base = self.base.map_or_else(|| url.clone(), |href| base_url(&href, url));
         let absolute = |href: &str| base.join(href).ok().map(String::from);
         facts.title = self.title;
         facts.canonical = facts.canonical.and_then(|href| absolute(&href));
@@ -222,7 +223,10 @@ impl<'a> Pass<'a> {
 
 fn is_feed_type(mime: &str) -> bool {
     let mime = mime.split(';').next().unwrap_or("").trim();
-    matches!(mime, "application/rss+xml" | "application/atom+xml" | "application/feed+json" | "application/rdf+xml" | "text/xml")
+    matches!(
+        mime,
+        "application/rss+xml" | "application/atom+xml" | "application/feed+json" | "application/rdf+xml" | "text/xml"
+    )
 }
 
 /// What a `link` element refers to; nothing for hints that name only a host.
@@ -230,8 +234,17 @@ fn link_kind(rel: &[String]) -> Option<LinkKind> {
     let mut kind = None;
     for word in rel {
         match word.as_str() {
-            "stylesheet" | "icon" | "mask-icon" | "preload" | "modulepreload" | "prefetch" | "manifest"
-            | "apple-touch-icon" | "apple-touch-icon-precomposed" | "apple-touch-startup-image" | "image_src" => {
+            "stylesheet"
+            | "icon"
+            | "mask-icon"
+            | "preload"
+            | "modulepreload"
+            | "prefetch"
+            | "manifest"
+            | "apple-touch-icon"
+            | "apple-touch-icon-precomposed"
+            | "apple-touch-startup-image"
+            | "image_src" => {
                 return Some(LinkKind::Resource);
             }
             "dns-prefetch" | "preconnect" | "pingback" | "edituri" | "wlwmanifest" | "profile" => return None,

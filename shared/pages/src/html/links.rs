@@ -4,8 +4,8 @@ use super::css;
 use super::facts::anchor_text;
 use super::srcset::parse_srcset;
 use super::{FactsOptions, LinkKind, Outlink};
-use crate::tokens::{TextKind, Tokenizer};
 use crate::text::flow::collapsed;
+use crate::tokens::{TextKind, Tokenizer};
 use crate::urls::PageUrl;
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -70,7 +70,9 @@ impl<'a> Links<'a> {
 
     pub(super) fn push(&mut self, link: RawLink<'a>) {
         let wanted = self.resources || link.kind != LinkKind::Resource;
-        if !wanted || link.href.trim_ascii().is_empty() || is_never_fetched(&link.href) {
+        // An anchor to nothing leads to its own page; an image of nothing is no image.
+        let nothing = link.kind != LinkKind::Navigate && link.href.trim_ascii().is_empty();
+        if !wanted || nothing || is_never_fetched(&link.href) {
             return;
         }
         // The same link may stand there many times; only distinct ones count in the end.
@@ -132,7 +134,8 @@ impl<'a> Links<'a> {
 
     /// An image that is all there is in a link speaks for it.
     fn image_in_anchor(&mut self, tag: &Tokenizer<'a>) {
-        if self.open.is_some() && self.text.is_empty()
+        if self.open.is_some()
+            && self.text.is_empty()
             && let Some(alt) = tag.attr("alt")
         {
             anchor_text(&mut self.text, &alt, TextKind::Raw, MAX_LINK_TEXT);
@@ -153,7 +156,8 @@ impl<'a> Links<'a> {
     fn area(&mut self, tag: &Tokenizer<'a>) {
         let Some(href) = tag.attr("href") else { return };
         let text = tag.attr("alt").and_then(|t| collapsed(&t, MAX_LINK_TEXT));
-        let link = RawLink { href, kind: LinkKind::Navigate, source: Source::Element("area"), rel: tag.attr("rel"), text };
+        let link =
+            RawLink { href, kind: LinkKind::Navigate, source: Source::Element("area"), rel: tag.attr("rel"), text };
         self.push(link);
     }
 

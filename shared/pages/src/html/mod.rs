@@ -11,6 +11,7 @@ pub use facts::page_facts;
 pub use meta::{RobotsMeta, parse_refresh};
 pub use srcset::{Candidate, parse_srcset};
 
+use crate::tokens::{Token, Tokenizer};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
@@ -183,6 +184,25 @@ impl PageFacts {
 
 fn pairs(list: &[(String, String)]) -> serde_json::Value {
     list.iter().map(|(name, content)| serde_json::json!({ "name": name, "content": content })).collect()
+}
+
+/// What the relative URLs of a page found at `url` are resolved against: its first `base[href]`, wherever that stands
+/// (WHATWG HTML, 2.4.3).
+pub fn document_base(html: &str, url: &Url) -> Url {
+    let mut tokens = Tokenizer::html(html);
+    while let Some(token) = tokens.next() {
+        if let Token::Start(tag) = token
+            && tag.name.as_str() == "base"
+            && let Some(href) = tokens.attr("href")
+        {
+            return base_url(&href, url);
+        }
+    }
+    url.clone()
+}
+
+fn base_url(href: &str, url: &Url) -> Url {
+    url.join(href.trim()).ok().filter(|b| matches!(b.scheme(), "http" | "https")).unwrap_or_else(|| url.clone())
 }
 
 /// [`decode`] and [`page_facts`] in one: `content_type` is the HTTP header's value, `url` where the page was found.

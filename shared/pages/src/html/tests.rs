@@ -14,17 +14,33 @@ fn check(html: &str, kind: LinkKind, expected: &[&str]) {
 fn links_to_pages_are_anchors_and_areas() {
     for (html, expected) in [
         ("<a href=a.html>x</a><AREA HREF='/b'>", &["https://x.org/dir/a.html", "https://x.org/b"][..]),
-        ("<a href='?p=2'>x</a><a href='#top'>y</a>", &["https://x.org/dir/page.html?p=2", "https://x.org/dir/page.html?q=1#top"]),
+        (
+            "<a href='?p=2'>x</a><a href='#top'>y</a>",
+            &["https://x.org/dir/page.html?p=2", "https://x.org/dir/page.html?q=1#top"],
+        ),
         ("<a href='//y.org/a'>x</a><a href=\" https://y.org/b\n \">", &["https://y.org/a", "https://y.org/b"]),
         ("<a href='a\tb\n.html'>", &["https://x.org/dir/ab.html"]),
         ("<a href='/?a=1&amp;b=2&copy=3&amp;lt'>", &["https://x.org/?a=1&b=2&copy=3&lt"]),
-        ("<a href=javascript:x() ><a href=' JavaScript:y'><a href=data:,z><a href=mailto:a@b><a href=tel:1><a href=ftp://x/><a name=n><a href=''>", &[]),
+        (
+            "<a href=javascript:x() ><a href=' JavaScript:y'><a href=data:,z><a href=mailto:a@b><a href=tel:1><a href=ftp://x/><a name=n><img src=''>",
+            &[],
+        ),
         ("<a href='http://'><a href='http://a b/'><a href='https://x.org:99999/'>", &[]),
         ("<a href=/%2F%252F%92?%zz>", &["https://x.org/%2F%252F%92?%zz"]),
+        ("<a href=''>x</a><a href>y</a>", &["https://x.org/dir/page.html?q=1"]),
         ("<a href=/a>1</a><a href=/a>2</a>", &["https://x.org/a"]),
-        ("<noscript><a href=n></a></noscript><template><a href=t></a></template>", &["https://x.org/dir/n", "https://x.org/dir/t"]),
-        ("<script>'<a href=no>'</script><!-- <a href=no> --><textarea><a href=no></textarea><title><a href=no></title>", &[]),
-        ("<svg><a xlink:href='/s'><title>t</title></a></svg><a href=/after>", &["https://x.org/s", "https://x.org/after"]),
+        (
+            "<noscript><a href=n></a></noscript><template><a href=t></a></template>",
+            &["https://x.org/dir/n", "https://x.org/dir/t"],
+        ),
+        (
+            "<script>'<a href=no>'</script><!-- <a href=no> --><textarea><a href=no></textarea><title><a href=no></title>",
+            &[],
+        ),
+        (
+            "<svg><a xlink:href='/s'><title>t</title></a></svg><a href=/after>",
+            &["https://x.org/s", "https://x.org/after"],
+        ),
         ("<frameset><frame src=f><noframes><a href=n></noframes></frameset>", &["https://x.org/dir/n"]),
         ("<p title='<a href=no>'><a title=\">\" href=yes>", &["https://x.org/dir/yes"]),
         ("<a href=/ü?ö#ß>", &["https://x.org/%C3%BC?%C3%B6#%C3%9F"]),
@@ -36,7 +52,11 @@ fn links_to_pages_are_anchors_and_areas() {
 
 #[test]
 fn the_base_holds_for_the_whole_page() {
-    check("<a href=a><base href='/other/'><base href=/no/><a href=b>", LinkKind::Navigate, &["https://x.org/other/a", "https://x.org/other/b"]);
+    check(
+        "<a href=a><base href='/other/'><base href=/no/><a href=b>",
+        LinkKind::Navigate,
+        &["https://x.org/other/a", "https://x.org/other/b"],
+    );
     check("<base href='javascript:x'><a href=a>", LinkKind::Navigate, &["https://x.org/dir/a"]);
     check("<base target=_top><base href='//cdn.org/x/'><a href=a>", LinkKind::Navigate, &["https://cdn.org/x/a"]);
 }
@@ -48,12 +68,28 @@ fn what_a_page_is_shown_with_is_told_from_where_it_leads() {
         ("<iframe src=f></iframe><object data=o></object><embed src=e>", Embed, &["f", "o", "e"][..]),
         ("<img src=a srcset='b 1x, c 2x' data-src=d>", Resource, &["a", "d", "b", "c"]),
         ("<picture><source srcset=a><img src=b></picture>", Resource, &["a", "b"]),
-        ("<video src=a poster=b><source src=c><track src=d></video><audio src=e></audio>", Resource, &["a", "b", "c", "d", "e"]),
-        ("<script src=a></script><link rel=stylesheet href=b><link rel='shortcut icon' href=c><link rel=preload href=d>", Resource, &["a", "b", "c", "d"]),
-        ("<style>@import 'a'; p{background:url(b)}</style><p style='background:url(&quot;c&quot;)'>", Resource, &["a", "b", "c"]),
+        (
+            "<video src=a poster=b><source src=c><track src=d></video><audio src=e></audio>",
+            Resource,
+            &["a", "b", "c", "d", "e"],
+        ),
+        (
+            "<script src=a></script><link rel=stylesheet href=b><link rel='shortcut icon' href=c><link rel=preload href=d>",
+            Resource,
+            &["a", "b", "c", "d"],
+        ),
+        (
+            "<style>@import 'a'; p{background:url(b)}</style><p style='background:url(&quot;c&quot;)'>",
+            Resource,
+            &["a", "b", "c"],
+        ),
         ("<svg><image xlink:href=a /><use href='s.svg#i'/><use href='#j'/></svg>", Resource, &["a", "s.svg#i"]),
         ("<input type=image src=a><body background=b>", Resource, &["a", "b"]),
-        ("<link rel=next href=a><form action=b></form><meta http-equiv=refresh content='1;url=c'>", Related, &["a", "b", "c"]),
+        (
+            "<link rel=next href=a><form action=b></form><meta http-equiv=refresh content='1;url=c'>",
+            Related,
+            &["a", "b", "c"],
+        ),
         ("<link rel=preconnect href=//a><link rel=dns-prefetch href=//b>", Related, &[]),
         ("<meta property=og:site_name content='not a link'><script>var u='/no.html'</script>", Resource, &[]),
     ] {
@@ -102,8 +138,19 @@ fn a_page_says_what_it_is() {
     assert_eq!(found.twitter, [("twitter:card".into(), "summary".into())]);
     assert!(found.meta.contains(&("author".into(), "Me".into())));
     assert_eq!(found.json_ld, [serde_json::json!({"@type": "Article"})]);
-    assert_eq!(found.icons[0], Icon { url: "https://x.org/dir/i.png".into(), rel: "icon".into(), sizes: Some("32x32".into()), mime: Some("image/png".into()) });
-    assert_eq!(found.feeds, [FeedLink { url: "https://x.org/feed".into(), mime: "application/rss+xml".into(), title: Some("News".into()) }]);
+    assert_eq!(
+        found.icons[0],
+        Icon {
+            url: "https://x.org/dir/i.png".into(),
+            rel: "icon".into(),
+            sizes: Some("32x32".into()),
+            mime: Some("image/png".into())
+        }
+    );
+    assert_eq!(
+        found.feeds,
+        [FeedLink { url: "https://x.org/feed".into(), mime: "application/rss+xml".into(), title: Some("News".into()) }]
+    );
     assert_eq!(found.refresh, Some(Refresh { after: 5, url: "https://x.org/dir/next".into() }));
     assert_eq!(found.text, "Text");
     assert_eq!(found.seo_json()["open_graph"][0]["content"], "OG");
@@ -121,7 +168,9 @@ fn everything_is_capped_and_says_so() {
 
 #[test]
 fn size_and_nesting_cost_nothing_but_time() {
-    for piece in ["<div>", "<a href=/x>", "<b><i>", "<svg>", "<table><tr><td>", "<", "<!--", "&", "<a b=", "</", "<x a a a a"] {
+    for piece in
+        ["<div>", "<a href=/x>", "<b><i>", "<svg>", "<table><tr><td>", "<", "<!--", "&", "<a b=", "</", "<x a a a a"]
+    {
         let html = piece.repeat(2_000_000 / piece.len());
         let found = facts(&html);
         assert!(found.links.len() <= 1, "{piece}");

@@ -54,7 +54,7 @@ pub fn parse_date(text: &str) -> Option<DateTime<Utc>> {
             None => parse_timestamp(text.parse().ok()?),
         };
     }
-    zoned(text).or_else(|| local(text)).and_then(plausible)
+    zoned(text).or_else(|| local(text)).and_then(plausible).or_else(|| words(text).and_then(plausible))
 }
 
 fn plausible(date: DateTime<Utc>) -> Option<DateTime<Utc>> {
@@ -65,7 +65,8 @@ fn zoned(text: &str) -> Option<DateTime<Utc>> {
     if let Ok(date) = DateTime::parse_from_rfc3339(text).or_else(|_| DateTime::parse_from_rfc2822(text)) {
         return Some(date.to_utc());
     }
-    const SHAPES: [&str; 7] = [
+    const SHAPES: [&str; 8] = [
+        "%d/%b/%Y:%H:%M:%S %#z",
         "%Y-%m-%dT%H:%M:%S%.f%#z",
         "%Y-%m-%d %H:%M:%S%.f%#z",
         "%Y-%m-%d %H:%M:%S%.f %#z",
@@ -80,7 +81,14 @@ fn zoned(text: &str) -> Option<DateTime<Utc>> {
 fn local(text: &str) -> Option<DateTime<Utc>> {
     // A zone by name is not worth a table: the day is right, and the hour nearly.
     let bare = match text.rsplit_once(' ') {
-        Some((front, zone)) if (2..=5).contains(&zone.len()) && zone.bytes().all(|b| b.is_ascii_uppercase()) && zone != "AM" && zone != "PM" => front,
+        Some((front, zone))
+            if (2..=5).contains(&zone.len())
+                && zone.bytes().all(|b| b.is_ascii_uppercase())
+                && zone != "AM"
+                && zone != "PM" =>
+        {
+            front
+        }
         _ => text.trim_end_matches('Z'),
     };
     const TIMES: [&str; 14] = [
@@ -100,11 +108,112 @@ fn local(text: &str) -> Option<DateTime<Utc>> {
         "%d.%m.%Y %H:%M:%S",
     ];
     const DAYS: [&str; 9] = [
-        "%Y-%m-%d", "%Y/%m/%d", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%a, %d %b %Y", "%d.%m.%Y", "%m/%d/%Y",
+        "%Y-%m-%d",
+        "%Y/%m/%d",
+        "%d %b %Y",
+        "%d %B %Y",
+        "%b %d, %Y",
+        "%B %d, %Y",
+        "%a, %d %b %Y",
+        "%d.%m.%Y",
+        "%m/%d/%Y",
     ];
     let time = TIMES.iter().find_map(|shape| NaiveDateTime::parse_from_str(bare, shape).ok());
     let day = || DAYS.iter().find_map(|shape| NaiveDate::parse_from_str(bare, shape).ok());
     time.or_else(|| day()?.and_hms_opt(0, 0, 0)).map(|date| Utc.from_utc_datetime(&date))
+}
+
+/// Month names begin so, in the languages feeds are written in.
+const MONTHS: [(&str, u32); 38] = [
+    ("jan", 1),
+    ("gen", 1),
+    ("ene", 1),
+    ("feb", 2),
+    ("fev", 2),
+    ("fév", 2),
+    ("mar", 3),
+    ("mär", 3),
+    ("mrz", 3),
+    ("mrt", 3),
+    ("maa", 3),
+    ("apr", 4),
+    ("avr", 4),
+    ("abr", 4),
+    ("may", 5),
+    ("mai", 5),
+    ("mag", 5),
+    ("mei", 5),
+    ("jun", 6),
+    ("juin", 6),
+    ("giu", 6),
+    ("jul", 7),
+    ("juil", 7),
+    ("lug", 7),
+    ("aug", 8),
+    ("aoû", 8),
+    ("aou", 8),
+    ("ago", 8),
+    ("sep", 9),
+    ("set", 9),
+    ("oct", 10),
+    ("okt", 10),
+    ("ott", 10),
+    ("out", 10),
+    ("nov", 11),
+    ("dec", 12),
+    ("déc", 12),
+    ("dic", 12),
+];
+
+/// A date whose parts stand in whatever order: a month by name, a day, a year of two or four digits, perhaps a time and
+/// a zone.
+fn words(text: &str) -> Option<DateTime<Utc>> {
+    let (mut day, mut month, mut year, mut time, mut zone) = (None, None, None, None, 0);
+    for word in text.split([' ', ',', 'T']).filter(|w| !w.is_empty()) {
+        let lower = word.to_lowercase();
+        if word.contains(':') {
+            time = clock(word);
+        } else if let Some(offset) = offset(word) {
+            zone = offset;
+        } else if lower == "pm" || lower == "am" {
+            time = time.map(|(h, m, s): (u32, u32, u32)| (h % 12 + if lower == "pm" { 12 } else { 0 }, m, s));
+        } else if let Ok(number) = word.trim_end_matches(['.', 't', 'h', 's', 'n', 'd', 'r']).parse::<i32>() {
+            match (day, word.len()) {
+                (_, 4) => year = year.or(Some(number)),
+                (None, _) => day = u32::try_from(number).ok(),
+                _ => year = year.or(Some(if number < 70 { 2000 + number } else { 1900 + number })),
+            }
+        } else if month.is_none() {
+            // The longest match: `juin` is not `jul`.
+            let found =
+                MONTHS.iter().filter(|(start, _)| lower.starts_with(start)).max_by_key(|(start, _)| start.len());
+            month = found.map(|(_, month)| *month);
+        }
+    }
+    let (hour, minute, second) = time.unwrap_or((0, 0, 0));
+    let date = NaiveDate::from_ymd_opt(year?, month?, day?)?.and_hms_opt(hour, minute, second)?;
+    date.checked_sub_signed(chrono::TimeDelta::seconds(zone)).map(|date| Utc.from_utc_datetime(&date))
+}
+
+fn clock(word: &str) -> Option<(u32, u32, u32)> {
+    let lower = word.to_ascii_lowercase();
+    let afternoon = lower.ends_with("pm");
+    let mut parts = lower.trim_end_matches(|c: char| !c.is_ascii_digit()).split(':');
+    let hour: u32 = parts.next()?.parse().ok()?;
+    let minute = parts.next()?.parse().ok()?;
+    let second = parts.next().and_then(|s| s.split('.').next()?.parse().ok()).unwrap_or(0);
+    Some((if afternoon { hour % 12 + 12 } else { hour }, minute, second))
+}
+
+/// `+0100`, in seconds.
+fn offset(word: &str) -> Option<i64> {
+    let sign = match word.as_bytes().first()? {
+        b'+' => 1,
+        b'-' => -1,
+        _ => return None,
+    };
+    let digits: i64 = word.get(1..).filter(|d| d.len() == 4)?.parse().ok()?;
+    Some(sign * (digits / 100 * 3_600 + digits % 100 * 60))
 }
 
 #[cfg(test)]
@@ -152,6 +261,13 @@ mod tests {
             ("Sat Sep 07 00:00:01 2002", "2002-09-07T00:00:01Z"),
             ("September 7, 2002", "2002-09-07T00:00:00Z"),
             ("07.09.2002", "2002-09-07T00:00:00Z"),
+            ("10/Oct/2000:13:55:36 +0300", "2000-10-10T10:55:36Z"),
+            ("05 Jan 17 13:34:55", "2017-01-05T13:34:55Z"),
+            ("Thu, 05 Jan 17 13:34:52 +0100", "2017-01-05T12:34:52Z"),
+            ("mer, 16 nov 2022 00:38:15 +0100", "2022-11-15T23:38:15Z"),
+            ("Sat, Dec 16 2023 02:02:33 PM", "2023-12-16T14:02:33Z"),
+            ("1 août 2022", "2022-08-01T00:00:00Z"),
+            ("3rd March 2021 9:05am", "2021-03-03T09:05:00Z"),
         ] {
             assert_eq!(parse_date(text), Some(expected.parse().unwrap()), "{text}");
         }

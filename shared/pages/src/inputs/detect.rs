@@ -15,7 +15,10 @@ pub(super) fn is_binary(bytes: &[u8]) -> bool {
     if matches!(head, [b'<', 0, ..] | [0, b'<', ..]) {
         return false;
     }
-    head.contains(&0) || head.starts_with(b"%PDF-") || head.starts_with(b"PK\x03\x04") || head.starts_with(&[0x1F, 0x8B, 0x08])
+    head.contains(&0)
+        || head.starts_with(b"%PDF-")
+        || head.starts_with(b"PK\x03\x04")
+        || head.starts_with(&[0x1F, 0x8B, 0x08])
 }
 
 /// The format of a text. The text itself counts for more than what it is called.
@@ -23,8 +26,16 @@ pub fn detect(text: &str, hint: &Hint<'_>) -> Format {
     let head = crate::search_text::cut(text, HEAD);
     let start = head.trim_start_matches(|c: char| c.is_whitespace() || c == '\u{FEFF}');
     match start.chars().next() {
+        // `<https://x.org/>` is how mails and Markdown quote a URL.
+        Some('<') if start.get(1..5).is_some_and(|s| s.eq_ignore_ascii_case("http")) => Format::Text,
         Some('<') => markup(start),
-        Some('{') => if many_values(text) { Format::JsonLines } else { Format::Json },
+        Some('{') => {
+            if many_values(text) {
+                Format::JsonLines
+            } else {
+                Format::Json
+            }
+        }
         Some('[') if looks_like_json_array(start) => Format::Json,
         _ => rows_or_text(start, hint),
     }
@@ -50,7 +61,7 @@ fn markup(start: &str) -> Format {
     for token in Tokenizer::xml(start) {
         let Token::Start(tag) = token else { continue };
         match tag.name.as_str() {
-            "rss" | "rdf" | "feed" | "channel" => return Format::Feed,
+            "rss" | "rdf" | "feed" | "channel" | "entry" => return Format::Feed,
             "opml" => return Format::Opml,
             "urlset" | "sitemapindex" => return Format::Sitemap,
             "posts" | "xbel" | "bookmarks" => return Format::Xml,

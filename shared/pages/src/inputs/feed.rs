@@ -18,6 +18,7 @@ pub(super) fn read(text: &str, sink: &mut Sink<'_>) {
         tokens: Tokenizer::xml(text),
         levels: Vec::new(),
         outer_base: sink.base.clone(),
+        own_base: None,
         entry: None,
         field: Field::None,
         buffer: String::new(),
@@ -45,6 +46,7 @@ enum Field {
     Date,
     Tag,
     Summary,
+    Content,
 }
 
 #[derive(Default)]
@@ -60,6 +62,8 @@ struct Entry {
     updated: Option<DateTime<Utc>>,
     tags: Vec<String>,
     summary: Option<String>,
+    /// The links in its text, which count only where it has no other.
+    in_text: Vec<String>,
     offset: usize,
 }
 
@@ -67,6 +71,8 @@ struct Reader<'a> {
     tokens: Tokenizer<'a>,
     levels: Vec<Level<'a>>,
     outer_base: Option<Url>,
+    /// What the feed says of its own address, for want of anything better.
+    own_base: Option<Url>,
     entry: Option<Entry>,
     field: Field,
     buffer: String,
@@ -83,7 +89,12 @@ const MAX_DEPTH: usize = 256;
 
 impl<'a> Reader<'a> {
     fn base(&self) -> Option<&Url> {
-        self.levels.iter().rev().find_map(|level| level.base.as_ref()).or(self.outer_base.as_ref())
+        self.levels
+            .iter()
+            .rev()
+            .find_map(|level| level.base.as_ref())
+            .or(self.outer_base.as_ref())
+            .or(self.own_base.as_ref())
     }
 
     fn absolute(&self, href: &str) -> String {
@@ -111,6 +122,8 @@ impl<'a> Reader<'a> {
         match name {
             "item" | "entry" => self.open_entry(),
             "link" if self.entry.is_some() => self.link(),
+            "link" => self.feed_link(),
+            "a" => self.content_link(),
             "enclosure" | "content" if self.entry.is_some() => self.enclosure(name),
             _ => {}
         }
@@ -145,6 +158,30 @@ impl<'a> Reader<'a> {
         let rel = self.tokens.attr("rel").map(|rel| rel.trim().to_ascii_lowercase());
         let rel = rel.filter(|rel| !rel.is_empty()).unwrap_or_else(|| "alternate".to_owned());
         self.push_link(&href, Some(rel));
+    }
+
+    /// A link of the feed itself: where it is, or the site it belongs to.
+    fn feed_link(&mut self) {
+        match self.tokens.attr("href").and_then(|href| Url::parse(href.trim()).ok()) {
+            Some(url) if self.tokens.attr("rel").is_some_and(|rel| rel.trim() == "self") => self.own_base = Some(url),
+            Some(url) => self.own_base = self.own_base.take().or(Some(url)),
+            None => {
+                self.buffer.clear();
+                self.field = Field::Link;
+            }
+        }
+    }
+
+    /// A link in an entry's text that is not escaped.
+    fn content_link(&mut self) {
+        if let Some(href) = self.tokens.attr("href") {
+            let href = self.absolute(&href);
+            if let Some(entry) = &mut self.entry
+                && entry.in_text.len() < MAX_LINKS
+            {
+                entry.in_text.push(href);
+            }
+        }
     }
 
     fn enclosure(&mut self, name: &str) {
@@ -193,6 +230,7 @@ impl<'a> Reader<'a> {
                 Field::Tag
             }
             "description" | "summary" if prefix != "media" && prefix != "itunes" => Field::Summary,
+            "content" | "encoded" if prefix != "media" => Field::Content,
             _ => Field::None,
         };
     }
@@ -221,6 +259,10 @@ impl<'a> Reader<'a> {
         let entry_depth = self.entry.as_ref().map(|entry| entry.depth);
         if entry_depth.is_some_and(|depth| at == depth) {
             self.close_field(crate::tokens::Name::local(raw).as_str());
+        } else if self.entry.is_none() && self.field == Field::Link {
+            self.field = Field::None;
+            let url = Url::parse(std::mem::take(&mut self.buffer).trim()).ok();
+            self.own_base = self.own_base.take().or(url);
         }
         if entry_depth.is_some_and(|depth| at < depth) {
             self.close_entry(sink);
@@ -245,12 +287,34 @@ impl<'a> Reader<'a> {
                     entry.ids.extend(id);
                 }
             }
+            Field::Content => self.links_in(text),
             Field::Title | Field::Date | Field::Summary => self.set(field, name, text),
             Field::None => {}
         }
     }
 
+    /// The links in HTML that was escaped.
+    fn links_in(&mut self, text: &str) {
+        let mut tokens = Tokenizer::html(text);
+        let mut found: Vec<String> = Vec::new();
+        while let Some(token) = tokens.next() {
+            if let Token::Start(tag) = token
+                && tag.name.as_str() == "a"
+                && let Some(href) = tokens.attr("href")
+                && found.len() < MAX_LINKS
+            {
+                found.push(self.absolute(&href));
+            }
+        }
+        if let Some(entry) = &mut self.entry {
+            entry.in_text.extend(found);
+        }
+    }
+
     fn set(&mut self, field: Field, name: &str, text: &str) {
+        if field == Field::Summary && text.contains('<') {
+            self.links_in(text);
+        }
         let Some(entry) = &mut self.entry else { return };
         match field {
             // Titles and summaries may be HTML.
@@ -258,7 +322,8 @@ impl<'a> Reader<'a> {
             Field::Summary if entry.summary.is_none() => entry.summary = Some(plain(text)),
             Field::Date => {
                 let date = parse_date(text);
-                let slot = if matches!(name, "updated" | "modified") { &mut entry.updated } else { &mut entry.published };
+                let slot =
+                    if matches!(name, "updated" | "modified") { &mut entry.updated } else { &mut entry.published };
                 *slot = slot.or(date);
             }
             _ => {}
@@ -272,6 +337,10 @@ impl<'a> Reader<'a> {
         if entry.links.is_empty() {
             // A permanent link that is only given as the identifier.
             entry.links.extend(entry.ids.into_iter().next().map(|id| (id, None)));
+        }
+        if entry.links.is_empty() {
+            let links = entry.in_text.into_iter().filter(|href| href.starts_with("http"));
+            entry.links.extend(links.map(|href| (href, Some("content".to_owned()))));
         }
         // The page first, then what belongs to it.
         entry.links.sort_by_key(|(_, rel)| rel.as_deref().is_some_and(|rel| rel != "alternate"));

@@ -2,6 +2,7 @@
 
 use super::dates::parse_date;
 use super::sink::{Item, Sink};
+use crate::html::document_base;
 use crate::text::flow::{collapsed, push_collapsed};
 use crate::tokens::{TextKind, Token, Tokenizer, decode_text};
 use crate::urls::Url;
@@ -41,19 +42,12 @@ fn is_export(text: &str) -> bool {
 }
 
 fn apply_base(text: &str, sink: &mut Sink<'_>) {
-    let mut tokens = Tokenizer::html(text);
-    while let Some(token) = tokens.next() {
-        let Token::Start(tag) = token else { continue };
-        if tag.name.as_str() == "base"
-            && let Some(href) = tokens.attr("href")
-        {
-            let base = match &sink.base {
-                Some(base) => base.join(&href).ok(),
-                None => Url::parse(&href).ok(),
-            };
-            sink.base = base.filter(|b| matches!(b.scheme(), "http" | "https")).or(sink.base.take());
-            return;
-        }
+    // Without an address of its own a page may still name one.
+    let nowhere = Url::parse("http://invalid/").ok();
+    let Some(url) = sink.base.as_ref().or(nowhere.as_ref()) else { return };
+    let base = document_base(text, url);
+    if Some(&base) != nowhere.as_ref() && base.host_str() != Some("invalid") {
+        sink.base = Some(base);
     }
 }
 
@@ -92,7 +86,8 @@ impl Reader<'_> {
     fn anchor(&mut self) {
         let Some(href) = self.tokens.attr("href") else { return };
         let date = ["time_added", "add_date", "data-date"].iter().find_map(|name| parse_date(&self.tokens.attr(name)?));
-        let tags = self.tokens.attr("tags").map(|tags| tags.split(',').map(str::to_owned).collect()).unwrap_or_default();
+        let tags =
+            self.tokens.attr("tags").map(|tags| tags.split(',').map(str::to_owned).collect()).unwrap_or_default();
         let title = self.tokens.attr("title").or_else(|| self.tokens.attr("alt")).map(String::from);
         let item = Item {
             title,

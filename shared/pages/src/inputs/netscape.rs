@@ -92,7 +92,8 @@ impl Reader<'_> {
     }
 
     fn anchor(&mut self, sink: &mut Sink<'_>) {
-        let date = ["add_date", "time_added", "date_added"].iter().find_map(|name| parse_date(&self.tokens.attr(name)?));
+        let date =
+            ["add_date", "time_added", "date_added"].iter().find_map(|name| parse_date(&self.tokens.attr(name)?));
         let Some(href) = self.tokens.attr("href") else { return };
         // A link within a description is part of it.
         if self.place == Place::Description && self.tokens.attr_raw("add_date").is_none() {
@@ -102,10 +103,11 @@ impl Reader<'_> {
         let tags = ["tags", "labels"]
             .iter()
             .find_map(|name| self.tokens.attr(name))
-            .map(|tags| tags.split(',').map(str::to_owned).collect())
+            .map(|tags| split_tags(&tags))
             .unwrap_or_default();
         let item = Item {
             tags,
+            description: self.tokens.attr("description").map(String::from),
             added_at: date.or_else(|| parse_date(&self.tokens.attr("last_modified")?)),
             folder: self.folders.iter().flatten().cloned().collect(),
             offset: Some(self.tokens.span().start),
@@ -158,7 +160,7 @@ impl Reader<'_> {
             }
             Place::Description => {
                 if let Some((_, item)) = &mut self.pending {
-                    item.description = Some(text.trim().to_owned());
+                    item.description = Some(text).filter(|t| !t.trim().is_empty()).or(item.description.take());
                 }
             }
         }
@@ -171,4 +173,10 @@ impl Reader<'_> {
             sink.add(&href, item);
         }
     }
+}
+
+/// With commas where there are any, else with spaces.
+fn split_tags(tags: &str) -> Vec<String> {
+    let separators: &[char] = if tags.contains(',') { &[','] } else { &[' ', '\t', '\n'] };
+    tags.split(separators).map(str::to_owned).collect()
 }

@@ -93,14 +93,24 @@ fn find_url(text: &str, from: usize) -> Option<usize> {
     let mut at = from;
     loop {
         let colon = at + memchr::memchr(b':', bytes.get(at..)?)?;
-        let start = ["https", "http"].iter().filter_map(|s| colon.checked_sub(s.len())).find(|&start| {
-            start >= from && scheme_len(bytes, start).is_some_and(|len| start + len == colon + 3)
-        });
+        let start = ["https", "http"]
+            .iter()
+            .filter_map(|s| colon.checked_sub(s.len()))
+            .find(|&start| start >= from && scheme_len(bytes, start).is_some_and(|len| start + len == colon + 3));
         match start {
             // `xhttp://` is no URL, `view-source:http://` holds one.
-            Some(start) if start == 0 || !bytes.get(start - 1).is_some_and(u8::is_ascii_alphanumeric) => return Some(start),
+            Some(start) if !ends_word(bytes.get(..start).unwrap_or_default()) => return Some(start),
             _ => at = colon + 1,
         }
+    }
+}
+
+/// Whether text ends within a word; the letter of an escape (`\\n`) is none.
+fn ends_word(before: &[u8]) -> bool {
+    match before {
+        [.., b'\\', b'n' | b'r' | b't'] => false,
+        [.., last] => last.is_ascii_alphanumeric(),
+        [] => false,
     }
 }
 
@@ -109,7 +119,28 @@ fn ends_url(c: char) -> bool {
     c.is_whitespace()
         || c.is_control()
         || matches!(c, '<' | '>' | '"' | '`' | '\u{FEFF}' | '\u{200B}' | '“' | '”' | '„' | '«' | '»' | '‹' | '›')
-        || matches!(c, '。' | '，' | '、' | '；' | '：' | '！' | '？' | '（' | '）' | '「' | '」' | '『' | '』' | '【' | '】' | '《' | '》' | '〈' | '〉' | '…')
+        || matches!(
+            c,
+            '。' | '，'
+                | '、'
+                | '；'
+                | '：'
+                | '！'
+                | '？'
+                | '（'
+                | '）'
+                | '「'
+                | '」'
+                | '『'
+                | '』'
+                | '【'
+                | '】'
+                | '《'
+                | '》'
+                | '〈'
+                | '〉'
+                | '…'
+        )
 }
 
 fn url_end(text: &str, start: usize, alone: bool) -> usize {
@@ -121,6 +152,12 @@ fn url_end(text: &str, start: usize, alone: bool) -> usize {
     for (i, c) in text[start..].char_indices() {
         let at = start + i;
         if ends_url(c) || (quote == Some('\'') && c == '\'') || (quote == Some('‘') && c == '’') {
+            end = at;
+            break;
+        }
+        // Escapes of whatever the text was written in.
+        let escape = (c == '\\' && !alone) || (c == '&' && is_escaped_quote(&text[at..]));
+        if escape {
             end = at;
             break;
         }
@@ -148,6 +185,11 @@ fn url_end(text: &str, start: usize, alone: bool) -> usize {
         }
     }
     trim_end(text, start, end, alone, quote)
+}
+
+/// A quote or bracket of HTML that was escaped, never a part of a query.
+fn is_escaped_quote(text: &str) -> bool {
+    ["&quot;", "&lt;", "&gt;", "&#34;", "&#39;"].iter().any(|entity| text.starts_with(entity))
 }
 
 fn trim_end(text: &str, start: usize, end: usize, alone: bool, before: Option<char>) -> usize {
@@ -200,13 +242,19 @@ mod tests {
     fn prose_ends_a_url_before_its_own_punctuation() {
         for (text, expected) in [
             ("See https://x.org/a. Or not?", &["https://x.org/a"][..]),
-            ("See https://x.org/a, https://x.org/b; and (https://x.org/c).", &["https://x.org/a", "https://x.org/b", "https://x.org/c"]),
+            (
+                "See https://x.org/a, https://x.org/b; and (https://x.org/c).",
+                &["https://x.org/a", "https://x.org/b", "https://x.org/c"],
+            ),
             ("Look (at https://x.org/a_(b)) now", &["https://x.org/a_(b)"]),
             ("a [link](https://x.org/a_(b)) b", &["https://x.org/a_(b)"]),
             ("a [link](https://x.org/a \"title\") b", &["https://x.org/a"]),
             ("a [link](<https://x.org/a>) b", &["https://x.org/a"]),
             ("![i](https://x.org/i.png)[l](https://x.org/l)", &["https://x.org/i.png", "https://x.org/l"]),
-            ("<https://x.org/a> \"https://x.org/b\" 'https://x.org/c' `https://x.org/d`", &["https://x.org/a", "https://x.org/b", "https://x.org/c", "https://x.org/d"]),
+            (
+                "<https://x.org/a> \"https://x.org/b\" 'https://x.org/c' `https://x.org/d`",
+                &["https://x.org/a", "https://x.org/b", "https://x.org/c", "https://x.org/d"],
+            ),
             ("**https://x.org/a** and _https://x.org/b_ .", &["https://x.org/a", "https://x.org/b"]),
             ("at https://x.org/?q=what's", &["https://x.org/?q=what%27s"]),
             ("HTTPS://X.org/A and HtTp://y.org", &["https://x.org/A", "http://y.org/"]),
@@ -216,6 +264,12 @@ mod tests {
             ("sum: https://x.org/a… and «https://x.org/b»", &["https://x.org/a", "https://x.org/b"]),
             ("http:// https:// http://? nothing", &[]),
             ("{\"text\": \"https://x.org/a\", more", &["https://x.org/a"]),
+            ("&lt;a href=&quot;https://x.org/a?b=1&amp;c&quot;&gt;", &["https://x.org/a?b=1&amp;c"]),
+            ("\"https://x.org/a\\nhttps://x.org/b\" so", &["https://x.org/a", "https://x.org/b"]),
+            (
+                "<https://x.org/a> and [https://x.org/b Title] [[https://x.org/c][T]] \\url{https://x.org/d}",
+                &["https://x.org/a", "https://x.org/b", "https://x.org/c", "https://x.org/d"],
+            ),
             ("# A heading with https://x.org/a\nand text", &["https://x.org/a"]),
             ("#https://x.org/a\nand text", &[]),
         ] {
@@ -227,15 +281,24 @@ mod tests {
     fn lists_are_taken_to_the_letter() {
         for (text, expected) in [
             ("https://en.wikipedia.org/wiki/Washington,_D.C.", &["https://en.wikipedia.org/wiki/Washington,_D.C."][..]),
-            ("# my list\nhttps://x.org/a\n\n  https://x.org/b?c=d#e  \r\n# https://x.org/no\nhttps://x.org/f! A title\n", &["https://x.org/a", "https://x.org/b?c=d#e", "https://x.org/f"]),
-            ("https://x.org/a,https://x.org/b;https://x.org/c|https://x.org/d", &["https://x.org/a", "https://x.org/b", "https://x.org/c", "https://x.org/d"]),
+            (
+                "# my list\nhttps://x.org/a\n\n  https://x.org/b?c=d#e  \r\n# https://x.org/no\nhttps://x.org/f! A title\n",
+                &["https://x.org/a", "https://x.org/b?c=d#e", "https://x.org/f"],
+            ),
+            (
+                "https://x.org/a,https://x.org/b;https://x.org/c|https://x.org/d",
+                &["https://x.org/a", "https://x.org/b", "https://x.org/c", "https://x.org/d"],
+            ),
             ("https://x.org/a,\nhttps://x.org/b,\n", &["https://x.org/a", "https://x.org/b"]),
             ("https://web.archive.org/web/2020/https://x.org/a", &["https://web.archive.org/web/2020/https://x.org/a"]),
             ("https://x.org/?to=https://y.org/,z", &["https://x.org/?to=https://y.org/,z"]),
             ("https://x.org/%2F%252F%92", &["https://x.org/%2F%252F%92"]),
             ("https://user:pw@x.org/a", &["https://x.org/a"]),
             ("https://x.org/a https://x.org/b", &["https://x.org/a", "https://x.org/b"]),
-            ("{\"url\": \"https://x.org/j\", \"tags\": \"a b\"}\nhttps://x.org/k", &["https://x.org/j", "https://x.org/k"]),
+            (
+                "{\"url\": \"https://x.org/j\", \"tags\": \"a b\"}\nhttps://x.org/k",
+                &["https://x.org/j", "https://x.org/k"],
+            ),
             ("http://[::1]:8000/a", &["http://[::1]:8000/a"]),
         ] {
             check(text, expected);

@@ -7,11 +7,43 @@ use csv::{ByteRecord, ReaderBuilder};
 
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-const URL: &[&str] = &["url", "href", "link", "uri", "address", "pageurl", "resolvedurl", "givenurl", "articleurl", "sourceurl", "web", "website", "permalink", "location"];
+const URL: &[&str] = &[
+    "url",
+    "href",
+    "link",
+    "uri",
+    "address",
+    "pageurl",
+    "resolvedurl",
+    "givenurl",
+    "articleurl",
+    "sourceurl",
+    "web",
+    "website",
+    "permalink",
+    "location",
+];
 const TITLE: &[&str] = &["title", "name", "resolvedtitle", "giventitle", "articletitle", "headline"];
 const TAGS: &[&str] = &["tags", "tag", "labels", "label", "keywords", "categories", "category"];
-const DATE: &[&str] = &["timeadded", "dateadded", "addedat", "added", "createdat", "created", "saved", "savedat", "saveddate", "datesaved", "timestamp", "adddate", "bookmarkedat", "time", "date"];
-const NOTE: &[&str] = &["note", "notes", "excerpt", "description", "selection", "comment", "comments", "summary", "extended"];
+const DATE: &[&str] = &[
+    "timeadded",
+    "dateadded",
+    "addedat",
+    "added",
+    "createdat",
+    "created",
+    "saved",
+    "savedat",
+    "saveddate",
+    "datesaved",
+    "timestamp",
+    "adddate",
+    "bookmarkedat",
+    "time",
+    "date",
+];
+const NOTE: &[&str] =
+    &["note", "notes", "excerpt", "description", "selection", "comment", "comments", "summary", "extended"];
 const FOLDER: &[&str] = &["folder", "collection", "list", "folderpath", "path"];
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -65,7 +97,8 @@ pub(super) fn read(text: &str, sink: &mut Sink<'_>) {
     let first = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
     let delimiter = delimiter_of(first);
     let mut columns = None;
-    let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text.as_bytes());
+    let mut reader =
+        ReaderBuilder::new().has_headers(false).flexible(true).delimiter(delimiter).from_reader(text.as_bytes());
     let mut row = ByteRecord::new();
     loop {
         if sink.is_full() {

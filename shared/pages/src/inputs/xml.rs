@@ -1,8 +1,8 @@
 //! Lists in XML that are no feeds: OPML, sitemaps, XBEL, and the posts of Delicious and Pinboard.
 
+use super::Format;
 use super::dates::parse_date;
 use super::sink::{Item, Sink};
-use super::Format;
 use crate::text::flow::collapsed;
 use crate::tokens::{Tag, TextKind, Token, Tokenizer, decode_text};
 use chrono::{DateTime, Utc};
@@ -122,7 +122,8 @@ fn sitemap_field(tag: &Tag<'_>) -> Option<&'static str> {
     });
     match tag.name.as_str() {
         _ if media => None,
-        "loc" => Some("loc"),
+        // Some leave `loc` out and write the URL straight into its parent.
+        "loc" | "sitemap" | "url" => Some("loc"),
         "lastmod" => Some("lastmod"),
         _ => None,
     }
@@ -194,7 +195,8 @@ impl Bookmarks<'_> {
     fn bookmark(&mut self, sink: &mut Sink<'_>) {
         let text = |name: &str| self.tokens.attr(name).map(String::from).filter(|t| !t.trim().is_empty());
         let Some(href) = text("href") else { return };
-        let date = ["time", "added", "add_date", "created"].iter().find_map(|name| parse_date(&self.tokens.attr(name)?));
+        let date =
+            ["time", "added", "add_date", "created"].iter().find_map(|name| parse_date(&self.tokens.attr(name)?));
         let tags = text("tag").map(|tags| tags.split_whitespace().map(str::to_owned).collect());
         let item = Item {
             title: text("description").or_else(|| text("title")),

@@ -2,10 +2,10 @@
 
 use super::resources::{Resources, data_uri};
 use super::style::{self, fetchable};
-use super::tag::{Edit, push_attr};
+use super::tag::{Edit, escaped_len, push_attr};
 use crate::charset;
 use crate::codes;
-use crate::html::parse_srcset;
+use crate::html::{document_base, parse_srcset};
 use crate::sniff;
 use crate::tokens::{Tag, Token, Tokenizer};
 use url::Url;
@@ -14,7 +14,7 @@ use url::Url;
 pub(super) fn rewrite(html: &str, url: &Url, resources: &mut Resources<'_>, depth: usize) -> String {
     let mut page = Page {
         tokens: Tokenizer::html(html),
-        base: base_of(html, url),
+        base: document_base(html, url),
         out: String::with_capacity(html.len() + html.len() / 4),
         resources,
         depth,
@@ -34,20 +34,6 @@ pub(super) fn rewrite(html: &str, url: &Url, resources: &mut Resources<'_>, dept
     }
     page.write_charset();
     page.out
-}
-
-/// The base of a page: its `base` element, if it has one.
-fn base_of(html: &str, url: &Url) -> Url {
-    let mut tokens = Tokenizer::html(html);
-    while let Some(token) = tokens.next() {
-        if let Token::Start(tag) = token
-            && tag.name.as_str() == "base"
-            && let Some(href) = tokens.attr("href")
-        {
-            return url.join(href.trim()).ok().filter(|b| matches!(b.scheme(), "http" | "https")).unwrap_or_else(|| url.clone());
-        }
-    }
-    url.clone()
 }
 
 struct Page<'a, 'r, 'f> {
@@ -107,7 +93,7 @@ impl<'a> Page<'a, '_, '_> {
         let keep = match name {
             "base" => false,
             "meta" => self.keeps_meta(),
-            "script" => self.script(&mut edit),
+            "script" => self.script(tag, &mut edit),
             "link" => self.link(&mut edit),
             _ => {
                 self.element(name, &mut edit);
@@ -132,15 +118,21 @@ impl<'a> Page<'a, '_, '_> {
         let pragma = self.tokens.attr("http-equiv").map(|v| v.trim().to_ascii_lowercase());
         let gone = matches!(
             pragma.as_deref(),
-            Some("content-type" | "content-security-policy" | "content-security-policy-report-only" | "refresh" | "x-webkit-csp")
+            Some(
+                "content-type"
+                    | "content-security-policy"
+                    | "content-security-policy-report-only"
+                    | "refresh"
+                    | "x-webkit-csp"
+            )
         );
         !gone && self.tokens.attr_raw("charset").is_none()
     }
 
-    fn script(&mut self, edit: &mut Edit) -> bool {
+    fn script(&mut self, tag: &Tag<'a>, edit: &mut Edit) -> bool {
         if !self.resources.options.keep_scripts {
-            // In SVG `<script/>` has no content, but what stands behind one there is no text either.
-            self.dropping = true;
+            // In SVG `<script/>` has no content.
+            self.dropping = !(tag.self_closing && self.tokens.in_foreign());
             return false;
         }
         edit.remove("integrity");
@@ -153,7 +145,10 @@ impl<'a> Page<'a, '_, '_> {
     fn link(&mut self, edit: &mut Edit) -> bool {
         let rel = self.tokens.attr("rel").map(|rel| rel.to_ascii_lowercase()).unwrap_or_default();
         let has = |word: &str| rel.split_ascii_whitespace().any(|w| w == word);
-        if ["preload", "prefetch", "modulepreload", "dns-prefetch", "preconnect", "prerender", "manifest"].into_iter().any(has) {
+        if ["preload", "prefetch", "modulepreload", "dns-prefetch", "preconnect", "prerender", "manifest"]
+            .into_iter()
+            .any(has)
+        {
             return false;
         }
         edit.remove("integrity");
@@ -324,6 +319,11 @@ impl<'a> Page<'a, '_, '_> {
         self.resources.open.push(key);
         let inner = rewrite(&html.text, &url, self.resources, self.depth + 1);
         self.resources.open.pop();
+        // Each level escapes the quotes of the level below once more.
+        if !self.resources.fits(escaped_len(&inner)) {
+            self.resources.leave_out(&url, codes::OUTPUT_FULL);
+            return;
+        }
         if name == "iframe" {
             edit.remove("src");
             edit.set("srcdoc", inner);
@@ -335,9 +335,7 @@ impl<'a> Page<'a, '_, '_> {
 
 /// Whether the fallback is one of the candidates.
 fn kept_is_src(srcset: Option<&str>, base: &Url, src: &Url) -> bool {
-    srcset.is_some_and(|value| {
-        parse_srcset(value).iter().any(|c| base.join(c.url).is_ok_and(|url| url == *src))
-    })
+    srcset.is_some_and(|value| parse_srcset(value).iter().any(|c| base.join(c.url).is_ok_and(|url| url == *src)))
 }
 
 fn is_url_attr(name: &str) -> bool {

@@ -97,9 +97,14 @@ impl<'f> Resources<'f> {
         Some(out)
     }
 
-    /// Makes room for text that replaces a resource (a style sheet with its own resources in it).
-    pub(super) fn spend(&mut self, bytes: usize) {
-        self.spent = self.spent.saturating_add(bytes);
+    /// Whether text that replaces a resource, with that resource's own resources in it, has room; it is taken if so.
+    pub(super) fn fits(&mut self, bytes: usize) -> bool {
+        let total = self.spent.saturating_add(bytes);
+        let fits = total <= self.options.max_output;
+        if fits {
+            self.spent = total;
+        }
+        fits
     }
 }
 

@@ -31,11 +31,12 @@ pub(super) fn rewrite(text: &str, base: &Url, resources: &mut Resources<'_>) -> 
 
 /// An imported style sheet stays one of its own, as a `data:` URI: so its conditions and layers mean what they did.
 fn import(url: &Url, resources: &mut Resources<'_>) -> Option<String> {
-    sheet(url, resources).map(|css| {
-        let uri = data_uri("text/css;charset=utf-8", css.as_bytes());
-        resources.spend(uri.len());
-        uri
-    })
+    let css = sheet(url, resources)?;
+    if !resources.fits(css.len() / 3 * 4) {
+        resources.leave_out(url, codes::OUTPUT_FULL);
+        return None;
+    }
+    Some(data_uri("text/css;charset=utf-8", css.as_bytes()))
 }
 
 /// A captured style sheet with its references inlined.

@@ -72,3 +72,14 @@ pub(super) fn push_attr(out: &mut String, name: &str, value: &str) {
     out.push_str(&value[copied..]);
     out.push('"');
 }
+
+/// The length of a value in its attribute.
+pub(super) fn escaped_len(value: &str) -> usize {
+    value.bytes().fold(0, |sum, b| {
+        sum + match b {
+            b'&' => 5,
+            b'"' => 6,
+            _ => 1,
+        }
+    })
+}

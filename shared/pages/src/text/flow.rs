@@ -6,17 +6,29 @@ use crate::tokens::{Name, Tag, TextKind, decode_text_into};
 fn is_unread(name: &str) -> bool {
     matches!(
         name,
-        "script" | "style" | "noscript" | "template" | "title" | "svg" | "select" | "datalist" | "iframe" | "noembed"
-            | "audio" | "video" | "canvas" | "textarea"
+        "script"
+            | "style"
+            | "noscript"
+            | "template"
+            | "title"
+            | "svg"
+            | "select"
+            | "datalist"
+            | "iframe"
+            | "noembed"
+            | "audio"
+            | "video"
+            | "canvas"
+            | "textarea"
     )
 }
 
 /// How many newlines stand before and after an element; 0 for one within a line.
 fn breaks(name: &str) -> u8 {
     match name {
-        "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" | "pre" | "ul" | "ol" | "dl" | "table" | "figure"
-        | "section" | "article" | "aside" | "header" | "footer" | "nav" | "main" | "hr" | "form" | "fieldset"
-        | "details" | "body" | "xmp" | "listing" => 2,
+        "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "blockquote" | "pre" | "ul" | "ol" | "dl" | "table"
+        | "figure" | "section" | "article" | "aside" | "header" | "footer" | "nav" | "main" | "hr" | "form"
+        | "fieldset" | "details" | "body" | "xmp" | "listing" => 2,
         "div" | "li" | "dt" | "dd" | "tr" | "caption" | "figcaption" | "summary" | "legend" | "address" | "center"
         | "thead" | "tbody" | "tfoot" | "option" | "dialog" | "hgroup" | "search" | "menu" | "dir" => 1,
         _ => 0,

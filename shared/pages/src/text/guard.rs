@@ -12,10 +12,13 @@ use std::collections::HashMap;
 
 /// The largest document built into a tree, in bytes.
 pub const MAX_TREE_BYTES: usize = 8 << 20;
-/// The most elements.
-pub const MAX_TREE_ELEMENTS: usize = 250_000;
+/// The most elements. The largest pages of encyclopedias and manuals have about half of that.
+pub const MAX_TREE_ELEMENTS: usize = 120_000;
 /// The deepest nesting. Browsers stop at 512; hand-written pages stay below 60.
 pub const MAX_TREE_DEPTH: usize = 200;
+/// What reads a tree takes time for each element times its depth, so a page of very many elements may nest less deep.
+const MAX_TREE_WORK: usize = 4_000_000;
+const MIN_TREE_DEPTH: usize = 32;
 /// Formatting elements are opened again in every block that follows while they are not closed, so this many at most.
 const MAX_FORMATTING: usize = 24;
 
@@ -24,27 +27,26 @@ const MAX_FORMATTING: usize = 24;
 /// # Errors
 /// `DOCUMENT_TOO_LARGE`, `TOO_MANY_ELEMENTS`.
 pub fn bounded(html: &str) -> Result<Cow<'_, str>, TextError> {
-    if html.len() > MAX_TREE_BYTES {
-        let message = format!("{} bytes of HTML, at most {MAX_TREE_BYTES} are built into a tree", html.len());
-        return Err(TextError { code: codes::DOCUMENT_TOO_LARGE, message });
-    }
-    let mut guard = Guard::default();
+    bounded_without(html, &[])
+}
+
+/// [`bounded`], and without the tags (not the content) of some elements.
+///
+/// # Errors
+/// As [`bounded`].
+pub(super) fn bounded_without<'a>(html: &'a str, unwanted: &[&str]) -> Result<Cow<'a, str>, TextError> {
+    let max_depth = depth_for(html)?;
+    let mut guard = Guard { max_depth, ..Guard::default() };
     let mut out: Option<String> = None;
     let mut copied = 0;
     let mut tokens = Tokenizer::html(html);
     while let Some(token) = tokens.next() {
         let keep = match token {
-            Token::Start(tag) => {
-                guard.elements += 1;
-                guard.start(tag.name, tag.raw, tag.self_closing && tokens.in_foreign())
-            }
+            Token::Start(tag) if unwanted.contains(&tag.name.as_str()) => guard.leave_out(Open::new(tag.name, tag.raw)),
+            Token::Start(tag) => guard.start(tag.name, tag.raw, tag.self_closing && tokens.in_foreign()),
             Token::End(tag) => guard.end(tag.name, tag.raw),
             _ => true,
         };
-        if guard.elements > MAX_TREE_ELEMENTS {
-            let message = format!("more than {MAX_TREE_ELEMENTS} elements");
-            return Err(TextError { code: codes::TOO_MANY_ELEMENTS, message });
-        }
         if !keep {
             let span = tokens.span();
             let out = out.get_or_insert_with(|| String::with_capacity(html.len()));
@@ -61,11 +63,25 @@ pub fn bounded(html: &str) -> Result<Cow<'_, str>, TextError> {
     })
 }
 
+/// How deep this page may nest.
+fn depth_for(html: &str) -> Result<usize, TextError> {
+    if html.len() > MAX_TREE_BYTES {
+        let message = format!("{} bytes of HTML, at most {MAX_TREE_BYTES} are built into a tree", html.len());
+        return Err(TextError { code: codes::DOCUMENT_TOO_LARGE, message });
+    }
+    let elements = Tokenizer::html(html).filter(|token| matches!(token, Token::Start(_))).count();
+    if elements > MAX_TREE_ELEMENTS {
+        let message = format!("{elements} elements, at most {MAX_TREE_ELEMENTS} are built into a tree");
+        return Err(TextError { code: codes::TOO_MANY_ELEMENTS, message });
+    }
+    Ok((MAX_TREE_WORK / elements.max(1)).clamp(MIN_TREE_DEPTH, MAX_TREE_DEPTH))
+}
+
 #[derive(Default)]
 struct Guard {
     open: Vec<Open>,
     formatting: usize,
-    elements: usize,
+    max_depth: usize,
     /// Start tags left out whose end tags are still to come, by the hash of their names.
     dropped: HashMap<u32, usize>,
 }
@@ -79,7 +95,8 @@ struct Open {
 
 impl Open {
     fn new(name: Name, raw: &str) -> Open {
-        let hash = raw.bytes().fold(0x811C_9DC5_u32, |h, b| (h ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193));
+        let hash =
+            raw.bytes().fold(0x811C_9DC5_u32, |h, b| (h ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193));
         Open { name, hash }
     }
 }
@@ -93,17 +110,22 @@ impl Guard {
         }
         self.imply_ends(word);
         let open = Open::new(name, raw);
-        if self.open.len() >= MAX_TREE_DEPTH || (is_formatting(word) && self.formatting >= MAX_FORMATTING) {
+        if self.open.len() >= self.max_depth || (is_formatting(word) && self.formatting >= MAX_FORMATTING) {
             // Raw text must stay within its element, whatever the depth.
             if is_raw(word) {
                 return true;
             }
-            *self.dropped.entry(open.hash).or_default() += 1;
-            return false;
+            return self.leave_out(open);
         }
         self.formatting += usize::from(is_formatting(word));
         self.open.push(open);
         true
+    }
+
+    /// Drops a start tag, and its end tag when that comes.
+    fn leave_out(&mut self, open: Open) -> bool {
+        *self.dropped.entry(open.hash).or_default() += 1;
+        false
     }
 
     /// Whether the end tag may stay: it must when its start tag did.
@@ -162,17 +184,57 @@ impl Guard {
 fn closes_p(word: &str) -> bool {
     matches!(
         word,
-        "p" | "div" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "ul" | "ol" | "dl" | "table" | "blockquote" | "pre"
-            | "section" | "article" | "aside" | "header" | "footer" | "nav" | "main" | "form" | "fieldset" | "figure"
-            | "hr" | "address" | "center" | "details"
+        "p" | "div"
+            | "h1"
+            | "h2"
+            | "h3"
+            | "h4"
+            | "h5"
+            | "h6"
+            | "ul"
+            | "ol"
+            | "dl"
+            | "table"
+            | "blockquote"
+            | "pre"
+            | "section"
+            | "article"
+            | "aside"
+            | "header"
+            | "footer"
+            | "nav"
+            | "main"
+            | "form"
+            | "fieldset"
+            | "figure"
+            | "hr"
+            | "address"
+            | "center"
+            | "details"
     )
 }
 
 fn is_void(word: &str) -> bool {
     matches!(
         word,
-        "area" | "base" | "br" | "col" | "embed" | "hr" | "img" | "input" | "link" | "meta" | "param" | "source" | "track"
-            | "wbr" | "frame" | "keygen" | "bgsound" | "basefont"
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+            | "frame"
+            | "keygen"
+            | "bgsound"
+            | "basefont"
     )
 }
 
@@ -205,7 +267,8 @@ mod tests {
     fn deep_pages_lose_tags_but_no_text() {
         for tag in ["div", "span", "b", "blockquote", "my-very-long-element-name", "font color=red"] {
             let name = tag.split(' ').next().unwrap();
-            let html = format!("{}deep{}<p>after</p>", format!("<{tag}>").repeat(50_000), format!("</{name}>").repeat(50_000));
+            let html =
+                format!("{}deep{}<p>after</p>", format!("<{tag}>").repeat(50_000), format!("</{name}>").repeat(50_000));
             let out = bounded(&html).unwrap();
             assert!(out.len() < 20_000 && out.contains("deep") && out.contains("<p>after</p>"), "{tag}");
         }

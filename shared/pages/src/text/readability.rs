@@ -40,8 +40,7 @@ pub struct Article {
 pub fn readability(html: &str, url: &Url) -> Result<Article, TextError> {
     let html = guard::bounded(html)?;
     let config = Config { max_elements_to_parse: guard::MAX_TREE_ELEMENTS, ..Config::default() };
-    let mut reader =
-        Readability::new(html.as_ref(), Some(url.as_str()), Some(config)).map_err(|e| refused(&e))?;
+    let mut reader = Readability::new(html.as_ref(), Some(url.as_str()), Some(config)).map_err(|e| refused(&e))?;
     let found = reader.parse().map_err(|e| refused(&e))?;
     let content_html = found.content.to_string();
     let (text, _) = html_to_text(&content_html, guard::MAX_TREE_BYTES);
@@ -89,7 +88,9 @@ mod tests {
 
     #[test]
     fn the_article_is_told_from_what_is_around_it() {
-        let article = readability(&page("<p>See <a href='../c'>the other page</a>, which is as long as this one.</p>"), &url()).unwrap();
+        let article =
+            readability(&page("<p>See <a href='../c'>the other page</a>, which is as long as this one.</p>"), &url())
+                .unwrap();
         assert!(article.title.contains("Foxes"));
         assert_eq!(article.byline.as_deref(), Some("A. Writer"));
         assert_eq!(article.published.as_deref(), Some("2024-01-02T03:04:05Z"));

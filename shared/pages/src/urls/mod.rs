@@ -164,10 +164,8 @@ fn take_credentials(url: &mut Url) -> Option<Credentials> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
     }
-    let taken = Credentials {
-        username: url.username().to_owned(),
-        password: url.password().unwrap_or_default().to_owned(),
-    };
+    let taken =
+        Credentials { username: url.username().to_owned(), password: url.password().unwrap_or_default().to_owned() };
     // These fail only for URLs without a host, which were refused before.
     url.set_password(None).and_then(|()| url.set_username("")).ok().map(|()| taken)
 }
@@ -182,4 +180,101 @@ fn refusal(text: &str, error: url::ParseError) -> UrlError {
         _ => codes::NOT_A_URL,
     };
     if text.trim().is_empty() { UrlError { code: codes::NOT_A_URL } } else { UrlError { code } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_what_the_standard_makes_of_it() {
+        for (text, expected) in [
+            ("https://X.org", "https://x.org/"),
+            (" https://x.org/a\tb\n ", "https://x.org/ab"),
+            ("HTTP://x.org:80/a/../b", "http://x.org/b"),
+            (
+                "https://x.org/%7Ea%2f%2F%252F%92?%7E=%zz&a=b c'\"",
+                "https://x.org/%7Ea%2f%2F%252F%92?%7E=%zz&a=b%20c%27%22",
+            ),
+            ("https://bücher.example/ü?ü#ü", "https://xn--bcher-kva.example/%C3%BC?%C3%BC#%C3%BC"),
+            ("http:\\\\x.org\\a", "http://x.org/a"),
+            ("http://0x7f.1/", "http://127.0.0.1/"),
+            ("http://[::FFFF:1.2.3.4]/", "http://[::ffff:102:304]/"),
+            ("https://x.org?a", "https://x.org/?a"),
+            ("https://user:pw@x.org/a", "https://x.org/a"),
+            ("https://x.org./a", "https://x.org./a"),
+        ] {
+            assert_eq!(PageUrl::parse(text).map(|u| u.to_string()).as_deref(), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_none_is_refused_with_its_reason() {
+        for (text, code) in [
+            ("", codes::NOT_A_URL),
+            ("  ", codes::NOT_A_URL),
+            ("x.org/a", codes::RELATIVE_URL),
+            ("/a", codes::RELATIVE_URL),
+            ("//x.org", codes::RELATIVE_URL),
+            ("ftp://x.org/", codes::UNSUPPORTED_SCHEME),
+            ("javascript:alert(1)", codes::UNSUPPORTED_SCHEME),
+            ("data:text/html,x", codes::UNSUPPORTED_SCHEME),
+            ("file:///etc/passwd", codes::UNSUPPORTED_SCHEME),
+            ("http://", codes::NO_HOST),
+            ("https://?a", codes::NO_HOST),
+            ("https://x.org:99999/", codes::NOT_A_URL),
+            ("https://a b/", codes::NOT_A_URL),
+            ("https://[::1/", codes::NOT_A_URL),
+            ("https://1.2.3.256/", codes::NOT_A_URL),
+        ] {
+            assert_eq!(PageUrl::parse(text).map(|u| u.to_string()), Err(UrlError { code }), "{text}");
+        }
+        let long = |len: usize| format!("https://x.org/{}", "a".repeat(len - 14));
+        assert!(PageUrl::parse(&long(MAX_URL_BYTES)).is_ok());
+        assert_eq!(PageUrl::parse(&long(MAX_URL_BYTES + 1)).unwrap_err().code, codes::URL_TOO_LONG);
+        // It is the serialisation that must fit.
+        assert_eq!(
+            PageUrl::parse(&format!("https://x.org/{}", "ü".repeat(30_000))).unwrap_err().code,
+            codes::URL_TOO_LONG
+        );
+    }
+
+    #[test]
+    fn the_fragment_is_kept_and_counts_only_when_asked() {
+        for (text, wire, with, fragment) in [
+            ("https://x.org/a#b", "https://x.org/a", "https://x.org/a#b", Some("b")),
+            ("https://x.org/a#", "https://x.org/a", "https://x.org/a", None),
+            ("https://x.org/a", "https://x.org/a", "https://x.org/a", None),
+            ("https://x.org/?q=%23#!/p#q", "https://x.org/?q=%23", "https://x.org/?q=%23#!/p#q", Some("!/p#q")),
+        ] {
+            let url = PageUrl::parse(text).unwrap();
+            assert_eq!(
+                (url.wire(), url.identity(false), url.identity(true), url.fragment()),
+                (wire, wire, with, fragment)
+            );
+            assert_eq!(url.as_str(), text);
+        }
+    }
+
+    #[test]
+    fn credentials_go_with_the_request_and_nowhere_else() {
+        let url = PageUrl::parse("https://me:s%40cret@x.org/a").unwrap();
+        assert_eq!(url.as_str(), "https://x.org/a");
+        let credentials = url.credentials().unwrap();
+        assert_eq!((credentials.username.as_str(), credentials.password.as_str()), ("me", "s%40cret"));
+        assert!(!format!("{url:?}").contains("cret"));
+        assert_eq!(PageUrl::parse("https://x.org/").unwrap().credentials(), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn an_admitted_url_is_itself_again(text in "(https?:)?[/\\\\]{0,3}\\PC{0,30}", base in "https://x.org/\\PC{0,10}") {
+            let base = Url::parse(&base).unwrap_or_else(|_| Url::parse("https://x.org/").unwrap());
+            for url in [PageUrl::parse(&text), PageUrl::join(&base, &text)].into_iter().flatten() {
+                let again = PageUrl::parse(url.as_str());
+                proptest::prop_assert_eq!(again.as_ref().map(PageUrl::as_str), Ok(url.as_str()));
+                proptest::prop_assert!(!url.wire().contains('#') && url.as_str().starts_with(url.wire()));
+            }
+        }
+    }
 }

@@ -331,7 +331,8 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_is_named() {
-        for pattern in ["(unclosed", "[a-", "a{2,1}/", "(?=look)/ahead", "example.com:http", ":80", "x/(a{1000}){1000}"] {
+        for pattern in ["(unclosed", "[a-", "a{2,1}/", "(?=look)/ahead", "example.com:http", ":80", "x/(a{1000}){1000}"]
+        {
             let error = UrlRules::compile(&["ok.org", pattern], &[""; 0]).unwrap_err();
             assert!(error.to_string().contains(pattern), "{error}");
             assert!(error.is_permanent());

@@ -54,12 +54,7 @@ impl Seed {
     fn of(url: &Url) -> Option<Seed> {
         let path = url.path();
         let prefix = path.rfind('/').and_then(|at| path.get(..=at)).unwrap_or("/");
-        Some(Seed {
-            host: host_key(url)?,
-            port: url.port(),
-            domain: registrable(url)?,
-            prefix: prefix.to_owned(),
-        })
+        Some(Seed { host: host_key(url)?, port: url.port(), domain: registrable(url)?, prefix: prefix.to_owned() })
     }
 }
 

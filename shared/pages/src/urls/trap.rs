@@ -56,7 +56,9 @@ impl PathTrap {
         }
         // One page about 1969 is an article. A link from one month to the next is a calendar.
         let stepped = parent.is_some_and(|p| {
-            p.host_str() == url.host_str() && date_year(path_and_query(p)).is_some() && shape(path_and_query(p)) == shape(text)
+            p.host_str() == url.host_str()
+                && date_year(path_and_query(p)).is_some()
+                && shape(path_and_query(p)) == shape(text)
         });
         let ahead_in_calendar = year > self.year + YEARS_AHEAD && names_calendar(text);
         if stepped || ahead_in_calendar { Err(codes::CALENDAR_TRAP) } else { Ok(()) }
@@ -131,8 +133,21 @@ fn nested_urls(query: &str) -> usize {
 }
 
 const SESSION_KEYS: [&str; 15] = [
-    "jsessionid", "phpsessid", "aspsessionid", "asp.net_sessionid", "sessionid", "session_id", "session", "sessid",
-    "sid", "s_id", "cfid", "cftoken", "zenid", "oscsid", "osssid",
+    "jsessionid",
+    "phpsessid",
+    "aspsessionid",
+    "asp.net_sessionid",
+    "sessionid",
+    "session_id",
+    "session",
+    "sessid",
+    "sid",
+    "s_id",
+    "cfid",
+    "cftoken",
+    "zenid",
+    "oscsid",
+    "osssid",
 ];
 
 fn is_session(key: &str, value: &str) -> bool {
@@ -204,7 +219,8 @@ fn date_year(text: &str) -> Option<i32> {
 
 fn year_of(before: &str, number: &str, after: &[u8]) -> Option<i32> {
     let year: i32 = number.get(..4)?.parse().ok().filter(|y| (1000..=9999).contains(y))?;
-    let key = before.strip_suffix('=').map(|b| b.rsplit(['?', '&', ';', '/']).next().unwrap_or("").to_ascii_lowercase());
+    let key =
+        before.strip_suffix('=').map(|b| b.rsplit(['?', '&', ';', '/']).next().unwrap_or("").to_ascii_lowercase());
     let month_follows = matches!(after, [b'-' | b'/' | b'_' | b'.', m, rest @ ..]
         if m.is_ascii_digit() && rest.iter().take_while(|b| b.is_ascii_digit()).count() <= 1);
     match number.len() {
@@ -255,7 +271,10 @@ mod tests {
             ("https://x.org///////", codes::PATH_REPEATS),
             ("https://x.org/aa/b/aa/c/aa/d/aa/e/aa/f/aa/g", codes::PATH_REPEATS),
             ("https://x.org/p?page=1&page=1&page=1", codes::QUERY_REPEATS),
-            ("https://x.org/l?n=%2Fl%3Fn%3D%252Fl%253Fn%253D%25252Fl%25253Fn%25253D%2525252Fl%2525253F", codes::QUERY_REPEATS),
+            (
+                "https://x.org/l?n=%2Fl%3Fn%3D%252Fl%253Fn%253D%25252Fl%25253Fn%25253D%2525252Fl%2525253F",
+                codes::QUERY_REPEATS,
+            ),
             ("https://x.org/a;jsessionid=AAAA1111?sid=BBBB2222&phpsessid=CCCC3333", codes::SESSION_LOOP),
             ("https://x.org/calendar?month=2031-05", codes::CALENDAR_TRAP),
             ("https://x.org/events/2029/01/", codes::CALENDAR_TRAP),

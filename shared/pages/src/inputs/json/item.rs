@@ -28,24 +28,29 @@ pub(super) fn meaning(key: &str) -> Meaning {
         "href" => Meaning::Url(1),
         "uri" => Meaning::Url(2),
         "link" => Meaning::Url(3),
-        "resolvedurl" | "givenurl" | "pageurl" | "itemurl" | "articleurl" | "originalurl" | "sourceurl" | "weburl" => Meaning::Url(4),
+        "resolvedurl" | "givenurl" | "pageurl" | "itemurl" | "articleurl" | "originalurl" | "sourceurl" | "weburl" => {
+            Meaning::Url(4)
+        }
         "externalurl" | "permalink" | "canonicalurl" | "address" | "u" => Meaning::Url(5),
         "title" => Meaning::Title(0),
-        "resolvedtitle" | "giventitle" | "name" | "headline" => Meaning::Title(1),
+        "resolvedtitle" | "giventitle" | "articletitle" | "pagetitle" | "name" | "headline" => Meaning::Title(1),
         // Pinboard and Delicious call the title so, and the description `extended`.
         "description" => Meaning::Note(3),
         "extended" | "note" | "notes" => Meaning::Note(0),
-        "excerpt" | "summary" | "comment" | "selection" => Meaning::Note(1),
+        "excerpt" | "articleexcerpt" | "summary" | "contenttext" | "comment" | "selection" => Meaning::Note(1),
         "tags" | "labels" | "tag" | "keywords" | "categories" | "tagnames" | "tagsstr" => Meaning::Tags,
-        "bookmarkedat" | "timeadded" | "dateadded" | "addedat" | "adddate" | "savedat" | "saved" | "bookmarked" => Meaning::Date(0),
+        "bookmarkedat" | "timeadded" | "dateadded" | "addedat" | "adddate" | "savedat" | "saved" | "bookmarked" => {
+            Meaning::Date(0)
+        }
         "createdat" | "created" | "createdutc" | "time" | "timestamp" | "date" | "added" => Meaning::Date(1),
         "datepublished" | "publishedat" | "published" | "pubdate" => Meaning::Date(2),
         "folder" | "folderpath" | "collection" => Meaning::Folder,
-        "children" | "items" | "bookmarks" | "links" | "entries" | "data" | "results" | "list" | "posts" | "articles"
-        | "nodes" | "snapshots" | "roots" => Meaning::Children,
-        "author" | "authors" | "user" | "users" | "owner" | "creator" | "icon" | "icons" | "image" | "images" | "thumbnail"
-        | "thumbnails" | "avatar" | "favicon" | "attachments" | "enclosures" | "hubs" | "preview" | "media" | "annotations"
-        | "highlights" | "videos" | "domainmetadata" | "publisher" | "annos" | "metainfo" | "headers" | "assets" => Meaning::Unrelated,
+        "children" | "items" | "bookmarks" | "links" | "entries" | "data" | "results" | "list" | "posts"
+        | "articles" | "nodes" | "snapshots" | "roots" => Meaning::Children,
+        "author" | "authors" | "user" | "users" | "owner" | "creator" | "icon" | "icons" | "image" | "images"
+        | "thumbnail" | "thumbnails" | "avatar" | "favicon" | "attachments" | "enclosures" | "hubs" | "preview"
+        | "media" | "annotations" | "highlights" | "videos" | "domainmetadata" | "publisher" | "annos" | "metainfo"
+        | "headers" | "assets" => Meaning::Unrelated,
         _ => Meaning::Unknown,
     }
 }
@@ -77,11 +82,14 @@ pub(super) struct Draft {
     pub(super) tags: Vec<String>,
     folder: Vec<String>,
     pinboard: bool,
+    /// A JSON Feed: its title is not a folder's.
+    feed: bool,
 }
 
 impl Draft {
     pub(super) fn string(&mut self, key: &str, meaning: Meaning, value: &str) {
         let blank = value.trim().is_empty();
+        self.feed |= key == "version" && value.contains("jsonfeed.org");
         match meaning {
             // `href` with `description` and no `title` is how Pinboard writes.
             Meaning::Url(rank) if !blank => {
@@ -116,6 +124,9 @@ impl Draft {
 
     /// The name of the folder this object may be.
     pub(super) fn name(&self) -> Option<&str> {
+        if self.feed {
+            return None;
+        }
         self.title.0.as_ref().map(|(_, name)| name.as_str())
     }
 

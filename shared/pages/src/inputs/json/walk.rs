@@ -185,7 +185,11 @@ impl<'de> Visitor<'de> for Field<'_, '_, '_> {
             }
             return Ok(());
         }
-        let list = Walk { strings_count: self.meaning == Meaning::Children || matches!(self.meaning, Meaning::Unknown if self.key == "urls"), ..self.walk };
+        let list = Walk {
+            strings_count: self.meaning == Meaning::Children
+                || matches!(self.meaning, Meaning::Unknown if self.key == "urls"),
+            ..self.walk
+        };
         list.visit_seq(seq)
     }
 
