@@ -46,11 +46,18 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// How long a claim is good for. Longer than the slice, so that a live function never loses
-    /// its lease; a dead one is seen soon after.
+    /// How long a claim is good for without a sign of life. The executor renews it every
+    /// [`Policy::beat`] while the work runs, so a live function never loses it, and a dead one is
+    /// seen by the next sweep after this: within 150 s, however long the slice.
     #[must_use]
     pub fn lease(&self) -> Duration {
-        self.slice + Duration::from_secs(30)
+        s(75)
+    }
+
+    /// How often a running function renews its lease: twice may fail.
+    #[must_use]
+    pub fn beat(&self) -> Duration {
+        s(25)
     }
 
     /// SQS visibility timeout: six slices, as AWS advises for event source mappings.
@@ -215,6 +222,8 @@ mod tests {
             let p = kind.policy();
             assert!(p.margin < p.slice && p.slice <= p.phase && p.slice <= Duration::from_secs(900), "{kind}");
             assert!(p.lease() < p.visibility(), "{kind}: a redelivery must find a dead lease");
+            assert!(p.beat() * 3 <= p.lease(), "{kind}: two renewals may fail");
+            assert!(p.lease().as_secs() + 60 < 150, "{kind}: a dead function is seen within 150 s");
         }
         assert!("snapshots".parse::<Kind>().is_err());
     }

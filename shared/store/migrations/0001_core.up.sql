@@ -214,6 +214,7 @@ CREATE TABLE archive_result_attempt (
 CREATE TABLE object (
     key        text PRIMARY KEY,
     size       bigint NOT NULL,
+    sha256     bytea NOT NULL,
     created_at timestamptz NOT NULL DEFAULT now()
 );
 
@@ -271,6 +272,7 @@ CREATE TABLE host (
     next_at       timestamptz NOT NULL DEFAULT now(),
     blocked_until timestamptz,                 -- Retry-After
     fail_streak   integer NOT NULL DEFAULT 0,
+    failed_at     timestamptz,
     last_error    text,
     modified_at   timestamptz NOT NULL DEFAULT now()
 );

@@ -2,7 +2,6 @@
 //! many pages settle at once, and in the transaction of whoever found them.
 
 use crate::capture::decode_key;
-use crate::crawls::to_u64;
 use crate::runs::{self, NewRun, RunRef};
 use crate::{Conn, StoreError, hosts};
 use chrono::{DateTime, Utc};
@@ -256,13 +255,4 @@ pub async fn archived_before(c: &mut Conn, keys: &[UrlKey]) -> Result<HashSet<Ur
     .iter()
     .map(|k| decode_key(k))
     .collect())
-}
-
-/// Snapshots admitted to a crawl so far.
-///
-/// # Errors
-/// When the database fails.
-pub async fn admitted(c: &mut Conn, crawl: CrawlId) -> Result<u64, StoreError> {
-    let n = sqlx::query_scalar!("SELECT n_snapshots FROM crawl WHERE id = $1", crawl.0).fetch_optional(c).await?;
-    Ok(n.map_or(0, to_u64))
 }

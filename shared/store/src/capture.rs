@@ -2,14 +2,14 @@
 //! end. Set-based: a page captured alone is a set of one.
 
 use crate::admission::{self, Admission, Candidate, UrlKey};
-use crate::crawls::{self, to_i64, to_u64};
+use crate::crawls::{self, to_i64};
 use crate::runs::{self, RunRef};
 use crate::{Conn, StoreError};
 use chrono::{DateTime, Utc};
-use fonds_domain::{CrawlId, ErrorCode, Kind, ResultStatus, SnapshotId, SnapshotStatus, StopReason};
+use fonds_domain::{CrawlId, ErrorCode, Kind, ResultStatus, SnapshotId, SnapshotStatus};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 
 /// A snapshot as the function that captures it sees it.
@@ -138,6 +138,8 @@ pub struct ObjectUse {
     pub key: String,
     /// Its size.
     pub size: u64,
+    /// Its digest, when this capture made it.
+    pub sha256: [u8; 32],
     /// `true` when this capture made it, `false` when revisits refer to it.
     pub own: bool,
 }
@@ -219,7 +221,7 @@ pub struct Discovery {
 /// When the database fails.
 pub async fn close(
     c: &mut Conn,
-    closings: &[Closing],
+    closings: &[&Closing],
     discovery: &BTreeMap<CrawlId, Discovery>,
 ) -> Result<Vec<RunRef>, StoreError> {
     insert_results(c, closings).await?;
@@ -251,7 +253,7 @@ pub async fn close(
     Ok(rings)
 }
 
-async fn insert_results(c: &mut Conn, closings: &[Closing]) -> Result<(), StoreError> {
+async fn insert_results(c: &mut Conn, closings: &[&Closing]) -> Result<(), StoreError> {
     let retried: Vec<Uuid> = closings.iter().filter(|x| x.attempt > 1).map(|x| x.snapshot.0).collect();
     if !retried.is_empty() {
         sqlx::query!(
@@ -264,7 +266,7 @@ async fn insert_results(c: &mut Conn, closings: &[Closing]) -> Result<(), StoreE
         .await?;
     }
     let rows: Vec<(&Closing, &ResultRow)> =
-        closings.iter().flat_map(|x| x.results.iter().map(move |r| (x, r))).collect();
+        closings.iter().flat_map(|x| x.results.iter().map(move |r| (*x, r))).collect();
     if rows.is_empty() {
         return Ok(());
     }
@@ -309,18 +311,21 @@ async fn insert_results(c: &mut Conn, closings: &[Closing]) -> Result<(), StoreE
 
 async fn insert_objects(
     c: &mut Conn,
-    closings: &[Closing],
+    closings: &[&Closing],
     discovery: &BTreeMap<CrawlId, Discovery>,
 ) -> Result<(), StoreError> {
-    let made: BTreeMap<&str, u64> =
-        closings.iter().flat_map(|x| &x.objects).filter(|o| o.own).map(|o| (o.key.as_str(), o.size)).collect();
+    let made: BTreeMap<&str, &ObjectUse> =
+        closings.iter().flat_map(|x| &x.objects).filter(|o| o.own).map(|o| (o.key.as_str(), o)).collect();
     let keys: Vec<String> = made.keys().map(|k| (*k).to_owned()).collect();
-    let sizes: Vec<i64> = made.values().map(|s| to_i64(*s)).collect();
+    let sizes: Vec<i64> = made.values().map(|o| to_i64(o.size)).collect();
+    let digests: Vec<Vec<u8>> = made.values().map(|o| o.sha256.to_vec()).collect();
     if !keys.is_empty() {
         sqlx::query!(
-            "INSERT INTO object (key, size) SELECT * FROM unnest($1::text[], $2::bigint[]) ON CONFLICT DO NOTHING",
+            r#"INSERT INTO object (key, size, sha256)
+               SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[]) ON CONFLICT DO NOTHING"#,
             &keys,
-            &sizes
+            &sizes,
+            &digests
         )
         .execute(&mut *c)
         .await?;
@@ -350,7 +355,7 @@ async fn insert_objects(
 
 async fn insert_payloads(
     c: &mut Conn,
-    closings: &[Closing],
+    closings: &[&Closing],
     discovery: &BTreeMap<CrawlId, Discovery>,
 ) -> Result<(), StoreError> {
     let mut rows: Vec<(Uuid, &PayloadRow)> = Vec::new();
@@ -392,8 +397,8 @@ async fn insert_payloads(
     Ok(())
 }
 
-async fn insert_texts(c: &mut Conn, closings: &[Closing]) -> Result<(), StoreError> {
-    let rows: Vec<&Closing> = closings.iter().filter(|x| x.text.is_some()).collect();
+async fn insert_texts(c: &mut Conn, closings: &[&Closing]) -> Result<(), StoreError> {
+    let rows: Vec<&Closing> = closings.iter().copied().filter(|x| x.text.is_some()).collect();
     if rows.is_empty() {
         return Ok(());
     }
@@ -637,17 +642,17 @@ pub async fn held_payloads(
         .collect())
 }
 
-/// Which identities the crawl holds; discovery asks this before it builds candidates.
+/// The submitted URLs of a crawl, the first thousand of them: what the `prefix` scope is about.
 ///
 /// # Errors
 /// When the database fails.
-pub async fn known_keys(c: &mut Conn, crawl: CrawlId, keys: &[UrlKey]) -> Result<HashSet<UrlKey>, StoreError> {
-    let keys: Vec<Vec<u8>> = keys.iter().map(|k| k.to_vec()).collect();
-    let rows =
-        sqlx::query_scalar!("SELECT url_key FROM snapshot WHERE crawl_id = $1 AND url_key = ANY($2)", crawl.0, &keys)
-            .fetch_all(c)
-            .await?;
-    Ok(rows.iter().map(|k| decode_key(k)).collect())
+pub async fn seeds(c: &mut Conn, crawl: CrawlId) -> Result<Vec<String>, StoreError> {
+    Ok(sqlx::query_scalar!(
+        "SELECT url FROM snapshot WHERE crawl_id = $1 AND depth = 0 ORDER BY id LIMIT 1000",
+        crawl.0
+    )
+    .fetch_all(c)
+    .await?)
 }
 
 pub(crate) fn decode_key(stored: &[u8]) -> UrlKey {
@@ -655,23 +660,4 @@ pub(crate) fn decode_key(stored: &[u8]) -> UrlKey {
     let n = stored.len().min(16);
     key[..n].copy_from_slice(&stored[..n]);
     key
-}
-
-/// The reason a crawl stops for, as seen by a capture that is about to start.
-#[must_use]
-pub fn stop_code(reason: Option<StopReason>) -> Option<ErrorCode> {
-    match reason {
-        Some(StopReason::Cancelled) => Some(ErrorCode::CANCELLED),
-        Some(r) if r.stops_discovery() => Some(ErrorCode::LIMIT_REACHED),
-        _ => None,
-    }
-}
-
-/// Bytes stored by a crawl.
-///
-/// # Errors
-/// When the database fails.
-pub async fn crawl_bytes(c: &mut Conn, crawl: CrawlId) -> Result<u64, StoreError> {
-    let n = sqlx::query_scalar!("SELECT bytes FROM crawl WHERE id = $1", crawl.0).fetch_optional(c).await?;
-    Ok(n.map_or(0, to_u64))
 }

@@ -57,7 +57,9 @@ pub async fn gate(c: &mut Conn, host: &str, delay: Duration) -> Result<Gate, Sto
         r#"INSERT INTO host AS h (name, next_at) VALUES ($1, now() + make_interval(secs => $2))
            ON CONFLICT (name) DO UPDATE
            SET next_at = greatest(h.next_at, now(), h.blocked_until) + make_interval(secs => $2), modified_at = now()
-           RETURNING extract(epoch FROM h.next_at - now())::float8 - $2::float8 AS "wait!", h.fail_streak"#,
+           RETURNING extract(epoch FROM h.next_at - now())::float8 - $2::float8 AS "wait!",
+                     -- An old streak says nothing about today: a host gets another chance.
+                     CASE WHEN h.failed_at > now() - interval '10 minutes' THEN h.fail_streak ELSE 0 END AS "fail_streak!""#,
         host,
         delay.as_secs_f64()
     )
@@ -78,10 +80,12 @@ pub async fn record(
     retry_after: Option<Duration>,
 ) -> Result<(), StoreError> {
     sqlx::query!(
-        r#"INSERT INTO host AS h (name, fail_streak, last_error, blocked_until)
-           VALUES ($1, ($2::text IS NOT NULL)::int, $2, now() + make_interval(secs => $3))
+        r#"INSERT INTO host AS h (name, fail_streak, failed_at, last_error, blocked_until)
+           VALUES ($1, ($2::text IS NOT NULL)::int, CASE WHEN $2::text IS NOT NULL THEN now() END, $2,
+                   now() + make_interval(secs => $3))
            ON CONFLICT (name) DO UPDATE
            SET fail_streak = CASE WHEN $2::text IS NULL THEN 0 ELSE h.fail_streak + 1 END,
+               failed_at = CASE WHEN $2::text IS NULL THEN h.failed_at ELSE now() END,
                last_error = coalesce($2, h.last_error), modified_at = now(),
                blocked_until = greatest(h.blocked_until, now() + make_interval(secs => $3))"#,
         host,

@@ -10,10 +10,12 @@ pub mod crawls;
 mod db;
 pub mod hosts;
 pub mod idempotency;
+pub mod listing;
 pub mod query;
 pub mod runs;
 pub mod search;
 pub mod stats;
+pub mod sweep;
 pub mod tokens;
 
 pub use db::{Conn, Db, DbConfig, MIGRATOR, StoreError, Tx};

@@ -175,6 +175,36 @@ pub async fn claim(c: &mut Conn, kind: Kind, select: &Select) -> Result<Vec<Clai
         .collect())
 }
 
+/// Renews the lease of running runs: the sign of life of the function that holds them.
+///
+/// # Errors
+/// When the database fails.
+pub async fn renew(c: &mut Conn, kind: Kind, lease: Uuid, runs: &[RunId]) -> Result<(), StoreError> {
+    let ids: Vec<Uuid> = runs.iter().map(|r| r.0).collect();
+    sqlx::query!(
+        r#"UPDATE task_run SET lease_expires_at = now() + make_interval(secs => $3)
+           WHERE id = ANY($1) AND lease = $2 AND status = 'running'"#,
+        &ids,
+        lease,
+        kind.policy().lease().as_secs_f64()
+    )
+    .execute(c)
+    .await?;
+    Ok(())
+}
+
+/// Ends every lease: for a host that owns its database alone and has just started, so that what its
+/// killed predecessor held is rescued at once.
+///
+/// # Errors
+/// When the database fails.
+pub async fn end_leases(c: &mut Conn) -> Result<u64, StoreError> {
+    Ok(sqlx::query!("UPDATE task_run SET lease_expires_at = now() WHERE status = 'running'")
+        .execute(c)
+        .await?
+        .rows_affected())
+}
+
 /// How a slice ended, for the row.
 #[derive(Debug, Clone)]
 pub enum Verdict {

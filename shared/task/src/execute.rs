@@ -10,6 +10,7 @@ use fonds_store::runs::{self, Claimed, FailedRun, RunRef, Select, Settlement, Ve
 use fonds_store::{Db, StoreError, crawls};
 use serde_json::Value;
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -113,7 +114,10 @@ impl<T: Task> Executor<T> {
         }
         if !items.is_empty() {
             let work = crate::task::caught(async { Ok(self.task.run_batch(&items).await) });
-            let outcomes = tokio::time::timeout_at(budget.until.into(), work).await;
+            let outcomes = tokio::select! {
+                outcomes = tokio::time::timeout_at(budget.until.into(), work) => outcomes,
+                never = self.renew(runs) => match never {},
+            };
             let why = match outcomes {
                 Ok(Ok(outcomes)) => {
                     for (position, outcome) in positions.iter().zip(outcomes) {
@@ -144,6 +148,22 @@ impl<T: Task> Executor<T> {
                 (Settlement { run: run.id, lease: run.lease, verdict }, effect)
             })
             .unzip()
+    }
+
+    /// Signs of life while the work runs. A failed one is no matter: the next may do, and the fence
+    /// decides in the end.
+    async fn renew(&self, runs: &[Claimed]) -> Infallible {
+        let ids: Vec<RunId> = runs.iter().map(|r| r.id).collect();
+        loop {
+            tokio::time::sleep(T::KIND.policy().beat()).await;
+            let renewed = async {
+                let mut conn = self.db.conn().await?;
+                runs::renew(&mut conn, T::KIND, runs[0].lease, &ids).await
+            };
+            if let Err(error) = renewed.await {
+                tracing::warn!(%error, run.kind = %T::KIND, "a lease could not be renewed");
+            }
+        }
     }
 
     fn item(&self, run: &Claimed, budget: Budget) -> Result<Item<T>, TaskError> {
@@ -315,7 +335,9 @@ async fn ring_again(bell: &dyn Bell, kind: Kind, settlements: &[Settlement]) {
             _ => None,
         })
         .collect();
-    if !rings.is_empty() && let Err(error) = bell.ring(&rings).await {
+    if !rings.is_empty()
+        && let Err(error) = bell.ring(&rings).await
+    {
         tracing::warn!(%error, runs = rings.len(), "ringing failed; the sweep will ring again");
     }
 }
@@ -365,6 +387,8 @@ fn log(kind: Kind, run: &Claimed, verdict: &Verdict) {
             tracing::info!(run.id = %id, run.kind = %kind, run.attempt = attempt, %code, error,
                 delay_ms = delay.as_millis() as u64, "run {id} will be tried again");
         }
-        other => tracing::debug!(run.id = %id, run.kind = %kind, run.attempt = attempt, verdict = ?other, "run {id} settled"),
+        other => {
+            tracing::debug!(run.id = %id, run.kind = %kind, run.attempt = attempt, verdict = ?other, "run {id} settled")
+        }
     }
 }

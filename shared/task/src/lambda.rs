@@ -31,9 +31,10 @@ pub async fn handle(runner: &dyn Runner, event: SqsEvent, slice: Duration) -> Sq
     let ids = |set: &[(String, RunId)]| Select::Ids(set.iter().map(|(_, r)| *r).collect());
     let sets: Vec<&[(String, RunId)]> =
         if runner.kind().policy().set_based { vec![&named[..]] } else { named.chunks(1).collect() };
-    let ends = sets.iter().filter(|s| !s.is_empty()).map(|set| async {
-        (*set, runner.execute(ids(set), slice, &|_| ()).await)
-    });
+    let ends = sets
+        .iter()
+        .filter(|s| !s.is_empty())
+        .map(|set| async { (*set, runner.execute(ids(set), slice, &|_| ()).await) });
     for (set, end) in futures_util::future::join_all(ends).await {
         if end == Executed::Unrecorded {
             again.extend(set.iter().map(|(id, _)| id.clone()));

@@ -3,8 +3,8 @@
 use crate::execute::{Executed, Runner};
 use fonds_domain::Kind;
 use fonds_queues::LocalBell;
-use fonds_store::runs::{self, RunListener, Select};
 use fonds_store::Db;
+use fonds_store::runs::{self, RunListener, Select};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Mutex, watch};
@@ -74,7 +74,9 @@ async fn work(desk: Arc<Desk>, db: Db, bell: Arc<LocalBell>, mut stopped: watch:
         // The turn is given up as soon as something was claimed.
         let turn = std::sync::Mutex::new(Some(turn));
         let release = |n: usize| {
-            if n > 0 && let Ok(mut turn) = turn.lock() {
+            if n > 0
+                && let Ok(mut turn) = turn.lock()
+            {
                 turn.take();
             }
         };

@@ -49,7 +49,7 @@ pub fn major_of(cluster: &Path) -> Option<u32> {
 ///
 /// # Errors
 /// When a program fails; its output is in the error.
-pub fn create(config: &ClusterConfig) -> Result<(), ClusterError> {
+pub(super) fn create(config: &ClusterConfig) -> Result<(), ClusterError> {
     let new = config.dir.with_extension("new");
     remove(&new)?;
     make_owned(&new, config.owner.as_ref())?;

@@ -21,7 +21,7 @@ const PATIENCE: [(Signal, Duration); 3] = [
 /// Name of the cluster in the titles of its processes, so that they can be told from those of any
 /// other server on the machine.
 #[must_use]
-pub fn cluster_name(cluster: &Path) -> String {
+pub(super) fn cluster_name(cluster: &Path) -> String {
     format!("fonds-{}", crate::host::short_hash(cluster))
 }
 

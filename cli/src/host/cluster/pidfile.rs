@@ -4,17 +4,17 @@ use std::path::Path;
 
 /// The lines of `postmaster.pid` that matter here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PidFile {
+pub(super) struct PidFile {
     /// The postmaster.
-    pub pid: u32,
+    pub(super) pid: u32,
     /// Line 8: `starting`, `ready`, `stopping`, `standby`; none in the file's first moments.
-    pub status: Option<String>,
+    pub(super) status: Option<String>,
 }
 
 impl PidFile {
     /// Reads the file of a cluster; none when there is none or it is not whole yet.
     #[must_use]
-    pub fn read(cluster: &Path) -> Option<PidFile> {
+    pub(super) fn read(cluster: &Path) -> Option<PidFile> {
         PidFile::parse(&std::fs::read_to_string(cluster.join("postmaster.pid")).ok()?)
     }
 
@@ -27,7 +27,7 @@ impl PidFile {
 
     /// Whether the server of this pid takes connections.
     #[must_use]
-    pub fn is_ready(&self, pid: u32) -> bool {
+    pub(super) fn is_ready(&self, pid: u32) -> bool {
         self.pid == pid && self.status.as_deref() == Some("ready")
     }
 }

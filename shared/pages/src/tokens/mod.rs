@@ -67,8 +67,8 @@ pub enum Token<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Raw {
-    None,
+enum Mode {
+    Markup,
     RcData,
     RawText,
     Script,
@@ -82,7 +82,7 @@ pub struct Tokenizer<'a> {
     pos: usize,
     token_start: usize,
     xml: bool,
-    raw: Raw,
+    raw: Mode,
     raw_name: Name,
     /// Open `svg` and `math` elements: inside, `style` and `title` are ordinary elements and CDATA exists.
     foreign: u32,
@@ -103,7 +103,7 @@ impl<'a> Tokenizer<'a> {
             pos: 0,
             token_start: 0,
             xml: false,
-            raw: Raw::None,
+            raw: Mode::Markup,
             raw_name: Name::default(),
             foreign: 0,
             attrs: Vec::new(),
@@ -311,11 +311,11 @@ impl<'a> Tokenizer<'a> {
             }
         }
         self.raw = match name {
-            "title" | "textarea" => Raw::RcData,
-            "style" | "xmp" | "iframe" | "noembed" => Raw::RawText,
-            "script" => Raw::Script,
-            "plaintext" => Raw::PlainText,
-            _ => Raw::None,
+            "title" | "textarea" => Mode::RcData,
+            "style" | "xmp" | "iframe" | "noembed" => Mode::RawText,
+            "script" => Mode::Script,
+            "plaintext" => Mode::PlainText,
+            _ => Mode::Markup,
         };
         self.raw_name = tag.name;
         if matches!(name, "svg" | "math") && !tag.self_closing {
@@ -332,19 +332,19 @@ impl<'a> Tokenizer<'a> {
     /// The content of a raw text element, up to its end tag.
     fn raw_text(&mut self) -> Option<Token<'a>> {
         let (mode, name) = (self.raw, self.raw_name);
-        self.raw = Raw::None;
+        self.raw = Mode::Markup;
         let start = self.pos;
         let end = match mode {
-            Raw::None => return None,
-            Raw::PlainText => self.src.len(),
-            Raw::Script => raw_text::script_end(self.bytes(), start),
-            Raw::RcData | Raw::RawText => raw_text::end(self.bytes(), start, name.as_str()),
+            Mode::Markup => return None,
+            Mode::PlainText => self.src.len(),
+            Mode::Script => raw_text::script_end(self.bytes(), start),
+            Mode::RcData | Mode::RawText => raw_text::end(self.bytes(), start, name.as_str()),
         };
         if end == start {
             return None;
         }
         self.pos = end;
-        let kind = if mode == Raw::RcData { TextKind::RcData } else { TextKind::Raw };
+        let kind = if mode == Mode::RcData { TextKind::RcData } else { TextKind::Raw };
         Some(Token::Text(&self.src[start..end], kind))
     }
 }
@@ -354,7 +354,7 @@ impl<'a> Iterator for Tokenizer<'a> {
 
     fn next(&mut self) -> Option<Token<'a>> {
         self.token_start = self.pos;
-        if self.raw != Raw::None
+        if self.raw != Mode::Markup
             && let Some(text) = self.raw_text()
         {
             return Some(text);
