@@ -273,6 +273,7 @@ pub trait BlobStore: Send + Sync + 'static {
     ) -> Result<UploadedPart, BlobError>;
 
     /// Makes the object of the named parts, in ascending order, unless the key has one; the upload is gone either way.
+    /// Completing again what was completed succeeds (with either outcome: S3 may remember the upload).
     async fn complete_multipart(
         &self,
         key: &BlobKey,

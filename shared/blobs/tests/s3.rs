@@ -1,11 +1,12 @@
 //! The contract over S3's protocol, spoken by MiniStack, and what only S3 has: prefixes, foreign keys, answers that lie.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use fonds_blobs::contract::{Answer, Client, Subject};
 use fonds_blobs::s3::{Keys, S3Blobs, S3Config};
-use fonds_blobs::{BlobError, BlobKey, BlobStore, Presigned};
+use fonds_blobs::{BlobError, BlobKey, BlobStore, PresignGet, Presigned};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client as HyperClient;
 use hyper_util::rt::TokioExecutor;
@@ -82,4 +83,36 @@ async fn a_missing_bucket_and_a_dead_endpoint_are_told_apart() {
     let dead = S3Blobs::connect(config("http://127.0.0.1:9", "")).await.unwrap();
     let error = dead.get(&key).await.unwrap_err();
     assert!(matches!(error, BlobError::Unavailable { .. }) && !error.is_permanent(), "{error:?}");
+}
+
+#[tokio::test]
+async fn foreign_keys_are_reported_and_paged_over() {
+    let Some(store) = store("").await else { return };
+    let signed =
+        store.presign_get(&BlobKey::parse("x").unwrap(), Duration::from_secs(60), PresignGet::default()).await.unwrap();
+    // Unsigned PUTs of names that are no keys of ours, as another program or the console makes them.
+    for name in ["folder/", "folder//x", "folder/../x", "folder/good"] {
+        let mut url = signed.url.clone();
+        let path = url.path().strip_suffix('x').unwrap().to_owned() + &name.replace("..", "%2E%2E");
+        url.set_query(None);
+        let put = Presigned {
+            method: "PUT",
+            headers: Vec::new(),
+            url: format!("{}{path}", url.origin().ascii_serialization()).parse().unwrap(),
+            ..signed.clone()
+        };
+        HttpClient.send(&put, Bytes::from_static(b"x")).await;
+    }
+    let (mut keys, mut skipped, mut after) = (Vec::new(), Vec::new(), None);
+    loop {
+        let page = store.list("folder", after.as_ref(), 1).await.unwrap();
+        keys.extend(page.entries.iter().map(|entry| entry.key.to_string()));
+        skipped.extend(page.skipped);
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(keys, ["folder/good"]);
+    assert!(skipped.contains(&"folder/".to_owned()) && skipped.contains(&"folder//x".to_owned()), "{skipped:?}");
 }

@@ -51,7 +51,11 @@ pub(super) fn complete(
     parts: &[UploadedPart],
 ) -> Result<PutOutcome, BlobError> {
     check_parts(parts)?;
-    let (folder, content_type) = open(tree, key, id)?;
+    let (folder, content_type) = match open(tree, key, id) {
+        // Completed before, by a call whose answer was lost.
+        Err(BlobError::UploadGone { .. }) if tree.head(key)?.is_some() => return Ok(PutOutcome::Existed),
+        found => found?,
+    };
     let mut files = Vec::with_capacity(parts.len());
     for (at, part) in parts.iter().enumerate() {
         let path = part_path(&folder, part.number, &part.etag);

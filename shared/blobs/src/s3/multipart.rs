@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 
 use super::S3Blobs;
 use super::fault::{Fault, Meaning};
-use super::keys::{stamp, unquoted};
+use super::keys::{head, stamp, unquoted};
 use super::put::{Guard, backoff};
 use crate::store::{check_part_number, check_parts};
 use crate::{BlobError, BlobKey, OpenUpload, PutOutcome, UploadId, UploadedPart};
@@ -76,6 +76,13 @@ pub(super) async fn complete(
                 // S3 keeps the parts of an upload that lost.
                 abort(store, key, id).await?;
                 return Ok(PutOutcome::Existed);
+            }
+            // Completed before, by a call whose answer was lost: then the object is there.
+            Err(fault) if fault.meaning == Meaning::UploadGone => {
+                return match head(store, key).await? {
+                    Some(_) => Ok(PutOutcome::Existed),
+                    None => Err(fault.into_error(key)),
+                };
             }
             Err(fault) if fault.meaning == Meaning::Conflict && conflicts < CONFLICTS => {
                 backoff(conflicts).await;
