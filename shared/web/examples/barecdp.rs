@@ -52,9 +52,15 @@ async fn run() -> anyhow::Result<()> {
     let config = OriginConfig { pages: 400, ..OriginConfig::new() };
     let origin = Origin::start(config).await?;
     let guard = Guard::new(GuardConfig { allow_private: true, ..GuardConfig::default() });
-    let extra_args = std::env::var("FONDS_CHROMIUM_ARGS").map(|a| a.split_whitespace().map(str::to_owned).collect()).unwrap_or_default();
+    let extra_args = std::env::var("FONDS_CHROMIUM_ARGS")
+        .map(|a| a.split_whitespace().map(str::to_owned).collect())
+        .unwrap_or_default();
     let browser = Browser::launch(&BrowserConfig { extra_args, ..BrowserConfig::default() }).await?;
-    println!("{} (sandbox {}), {tabs} tab(s), {rounds} x {pages} pages", browser.info().product, browser.info().sandbox);
+    println!(
+        "{} (sandbox {}), {tabs} tab(s), {rounds} x {pages} pages",
+        browser.info().product,
+        browser.info().sandbox
+    );
     let mut costs = [Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new()];
     for round in 0..=rounds {
         for (i, (way, _)) in WAYS.iter().enumerate() {
@@ -89,7 +95,14 @@ async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(browser: &Browser, origin: &Origin, guard: &Guard, way: Way, pages: u32, tabs: usize) -> anyhow::Result<Cost> {
+async fn measure(
+    browser: &Browser,
+    origin: &Origin,
+    guard: &Guard,
+    way: Way,
+    pages: u32,
+    tabs: usize,
+) -> anyhow::Result<Cost> {
     let (cpu, own, wall) = (browser.usage().cpu, own_cpu(), Instant::now());
     let mut work = stream::iter(0..pages)
         .map(|i| {

@@ -14,12 +14,8 @@ use super::cdp::{CdpError, Session};
 use super::launch::Browser;
 
 const LIMIT: Duration = Duration::from_secs(30);
-const METHODS: &[&str] = &[
-    "Network.requestWillBeSent",
-    "Network.loadingFinished",
-    "Network.loadingFailed",
-    "Page.loadEventFired",
-];
+const METHODS: &[&str] =
+    &["Network.requestWillBeSent", "Network.loadingFinished", "Network.loadingFailed", "Page.loadEventFired"];
 
 /// What one load gave, bytes.
 #[derive(Debug, Clone, Copy, Default)]

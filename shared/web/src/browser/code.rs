@@ -65,10 +65,7 @@ pub struct OutputError {
 impl OutputError {
     /// An error of this code.
     pub fn new(code: CaptureCode, detail: impl Into<String>) -> Self {
-        Self {
-            code,
-            detail: detail.into(),
-        }
+        Self { code, detail: detail.into() }
     }
 }
 
@@ -79,9 +76,7 @@ impl From<CdpError> for OutputError {
             CdpError::Timeout { .. } => CaptureCode::ExtractorTimeout,
             // The session is gone although the browser lives: its page is.
             CdpError::Refused { code: -32001, .. } => CaptureCode::PageClosed,
-            CdpError::Refused { message, .. } if message.contains("Target crashed") => {
-                CaptureCode::PageCrashed
-            }
+            CdpError::Refused { message, .. } if message.contains("Target crashed") => CaptureCode::PageCrashed,
             CdpError::Refused { .. } | CdpError::Malformed { .. } => CaptureCode::BrowserRefused,
         };
         Self::new(code, error.to_string())

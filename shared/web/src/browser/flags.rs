@@ -22,16 +22,9 @@ const BINARIES: &[&str] = &[
 
 /// The configured binary, else `FONDS_CHROMIUM`, else the first that exists.
 pub(super) fn find_binary(config: &BrowserConfig) -> Result<PathBuf, BrowserError> {
-    let named = config
-        .binary
-        .clone()
-        .or_else(|| std::env::var_os("FONDS_CHROMIUM").map(PathBuf::from));
+    let named = config.binary.clone().or_else(|| std::env::var_os("FONDS_CHROMIUM").map(PathBuf::from));
     if let Some(path) = named {
-        return if path.is_file() {
-            Ok(path)
-        } else {
-            Err(BrowserError::Missing(path.display().to_string()))
-        };
+        return if path.is_file() { Ok(path) } else { Err(BrowserError::Missing(path.display().to_string())) };
     }
     BINARIES
         .iter()
@@ -42,9 +35,7 @@ pub(super) fn find_binary(config: &BrowserConfig) -> Result<PathBuf, BrowserErro
 
 /// Whether this is the small headless build, which knows no other mode.
 pub(super) fn is_headless_shell(binary: &Path) -> bool {
-    binary
-        .file_name()
-        .is_some_and(|name| name.to_string_lossy().contains("headless-shell"))
+    binary.file_name().is_some_and(|name| name.to_string_lossy().contains("headless-shell"))
 }
 
 /// Parts of Chromium that talk to servers nobody asked about, change what is loaded, or cost memory.
@@ -123,12 +114,7 @@ const FIXED: &[&str] = &[
 const MIN_SHM: u64 = 512 * 1024 * 1024;
 
 /// Everything after the binary's name.
-pub(super) fn arguments(
-    config: &BrowserConfig,
-    binary: &Path,
-    profile: &Path,
-    sandbox: bool,
-) -> Vec<String> {
+pub(super) fn arguments(config: &BrowserConfig, binary: &Path, profile: &Path, sandbox: bool) -> Vec<String> {
     let mut args: Vec<String> = FIXED.iter().map(|flag| (*flag).to_owned()).collect();
     args.push(format!("--disable-features={}", DISABLED_FEATURES.join(",")));
     args.push(format!("--user-data-dir={}", profile.display()));

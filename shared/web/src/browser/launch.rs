@@ -86,10 +86,8 @@ impl Browser {
         let (mut child, connection) =
             spawn(config, binary, profile.path(), owner, sandbox).map_err(|e| launch_error("process", &e))?;
         let stderr = Tail::follow(child.stderr.take());
-        let group = child
-            .id()
-            .and_then(Group::new)
-            .ok_or_else(|| BrowserError::Launch("the process has no id".to_owned()))?;
+        let group =
+            child.id().and_then(Group::new).ok_or_else(|| BrowserError::Launch("the process has no id".to_owned()))?;
         let pid = group.id();
         let ended = CancellationToken::new();
         let kill = CancellationToken::new();
@@ -196,9 +194,7 @@ fn launch_error(what: &str, error: &std::io::Error) -> BrowserError {
 
 /// The user to run as; none means the one we are.
 fn owner(config: &BrowserConfig) -> Option<(u32, u32)> {
-    rustix::process::geteuid()
-        .is_root()
-        .then(|| config.run_as.unwrap_or(NOBODY))
+    rustix::process::geteuid().is_root().then(|| config.run_as.unwrap_or(NOBODY))
 }
 
 fn profile(root: &Path, owner: Option<(u32, u32)>) -> std::io::Result<TempDir> {
@@ -251,10 +247,8 @@ fn spawn(
     let child = command.spawn()?;
     // The command still holds the browser's ends: the pipes would never be seen as closed.
     drop(command);
-    let connection = Connection::start(
-        pipe::Receiver::from_owned_fd(our_in.into())?,
-        pipe::Sender::from_owned_fd(our_out.into())?,
-    );
+    let connection =
+        Connection::start(pipe::Receiver::from_owned_fd(our_in.into())?, pipe::Sender::from_owned_fd(our_out.into())?);
     Ok((child, connection))
 }
 

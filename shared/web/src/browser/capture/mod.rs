@@ -23,8 +23,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use model::{
-    Capture, CaptureRequest, ConsoleEntry, Cookie, Egress, Incidents, MainDocument, Outlink, Output,
-    OutputTimeouts, Outputs, Redirect, Resource, Screenshot, Timings, TlsChain,
+    Capture, CaptureRequest, ConsoleEntry, Cookie, Egress, Incidents, MainDocument, Outlink, Output, OutputTimeouts,
+    Outputs, Redirect, Resource, Screenshot, Timings, TlsChain,
 };
 
 use super::code::{BrowserError, CaptureCode, OutputError};
@@ -73,8 +73,9 @@ impl Browser {
 /// Navigates, waits, and takes the outputs.
 async fn script(tab: &Tab<'_>, taken: &mut Taken) {
     let started = Instant::now();
-    if let Err(error) = tab.navigate().await {
-        taken.navigation_error = Some(error);
+    if let Err(failure) = tab.navigate().await {
+        taken.navigation_error = Some(failure.error);
+        taken.is_download = failure.is_download;
     }
     let loaded = taken.navigation_error.is_none();
     if loaded {
@@ -113,8 +114,11 @@ fn finish(tab: Tab<'_>, taken: Taken, aborted: Option<CaptureCode>) -> Capture {
     let mut recorder = tab.into_recorder();
     recorder.close();
     let mut incidents = recorder.incidents;
+    if taken.is_download && incidents.downloads.is_empty() {
+        // The event of its own comes a moment after the answer to the navigation.
+        incidents.downloads.push(target.clone());
+    }
     incidents.console_truncated = recorder.console.truncated;
-    incidents.scripts_terminated |= taken.scripts_terminated;
     incidents.banners = taken.behaviour.banners;
     incidents.scroll_capped = taken.behaviour.capped;
     incidents.moved_during_outputs = taken.moved;
@@ -122,7 +126,7 @@ fn finish(tab: Tab<'_>, taken: Taken, aborted: Option<CaptureCode>) -> Capture {
     Capture {
         final_url: taken.url.or(recorder.final_url).unwrap_or(target),
         title: taken.title,
-        is_download: taken.navigation_error.is_some() && !incidents.downloads.is_empty(),
+        is_download: taken.is_download,
         navigation_error: taken.navigation_error,
         aborted,
         loaded: recorder.loaded_at.is_some(),

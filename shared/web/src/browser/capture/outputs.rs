@@ -27,8 +27,8 @@ const MAX_ORIGINS: usize = 32;
 #[derive(Default)]
 pub(super) struct Taken {
     pub(super) navigation_error: Option<String>,
+    pub(super) is_download: bool,
     pub(super) idle_reached: bool,
-    pub(super) scripts_terminated: bool,
     pub(super) moved: bool,
     pub(super) behaviour: Behaviour,
     pub(super) world: Option<World>,
@@ -54,19 +54,13 @@ pub(super) struct World(i64);
 impl World {
     /// Opens one. This is also where a page shows whether its scripts ever yield: when they do not,
     /// they are terminated, and after that switched off.
-    pub(super) async fn open(tab: &Tab<'_>, taken: &mut Taken) -> Option<Self> {
-        for (attempt, limit) in [3, 2, 2].into_iter().enumerate() {
+    pub(super) async fn open(tab: &Tab<'_>) -> Option<Self> {
+        for limit in [3, 2, 2] {
             match Self::create(tab, Duration::from_secs(limit)).await {
                 Ok(world) => return Some(world),
-                Err(CdpError::Timeout { .. }) => {
-                    taken.scripts_terminated = true;
-                    if attempt == 1 {
-                        let off = json!({ "value": true });
-                        drop(tab.session.send("Emulation.setScriptExecutionDisabled", &off));
-                    }
-                    drop(tab.session.send("Runtime.terminateExecution", &json!({})));
-                }
+                Err(CdpError::Timeout { .. }) => tab.interrupt().await,
                 Err(error) => {
+                    // Between two documents there is a moment without a frame to open it in.
                     tracing::debug!(%error, "no world in the page");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
@@ -116,7 +110,7 @@ impl World {
         });
         let reply = tab.session.call("Runtime.evaluate", &params, limit).await;
         if let Err(CdpError::Timeout { .. }) = &reply {
-            drop(tab.session.send("Runtime.terminateExecution", &json!({})));
+            tab.interrupt().await;
         }
         let reply = reply?;
         let evaluated: Evaluated<'_> = reply.decode()?;
@@ -151,18 +145,26 @@ pub(super) async fn take_all(tab: &Tab<'_>, taken: &mut Taken) {
         return;
     }
     if want.screenshot {
-        taken.screenshot = Some(screenshot(tab, height).await);
+        taken.screenshot = Some(unblocked(tab, screenshot(tab, height).await).await);
     }
     if want.pdf {
-        taken.pdf = Some(pdf(tab).await);
+        taken.pdf = Some(unblocked(tab, pdf(tab).await).await);
     }
     if want.mhtml {
-        taken.mhtml = Some(mhtml(tab).await);
+        taken.mhtml = Some(unblocked(tab, mhtml(tab).await).await);
     }
     if want.accessibility {
         taken.accessibility = Some(accessibility(tab).await);
     }
     taken.moved = tab.recorder().incidents.navigations > navigations;
+}
+
+/// An output that came too late was most likely held up by a script: the next one shall not be.
+async fn unblocked<T>(tab: &Tab<'_>, output: Result<T, OutputError>) -> Result<T, OutputError> {
+    if let Err(OutputError { code: CaptureCode::ExtractorTimeout, .. }) = &output {
+        tab.interrupt().await;
+    }
+    output
 }
 
 /// What `page.js` returns.
@@ -194,7 +196,7 @@ async fn document(tab: &Tab<'_>, taken: &mut Taken) -> Result<Facts, OutputError
     for _ in 0..2 {
         let world = match taken.world.take() {
             Some(world) => Some(world),
-            None => World::open(tab, taken).await,
+            None => World::open(tab).await,
         };
         let Some(world) = world else { break };
         match world.evaluate(tab, PAGE, &argument, request.timeouts.dom).await {
@@ -217,9 +219,9 @@ fn spread(tab: &Tab<'_>, taken: &mut Taken, facts: Result<Facts, OutputError>) {
             taken.outlinks_truncated = facts.links_truncated;
             let too_large = facts.html_length.unwrap_or(0);
             taken.dom = want.dom.then(|| {
-                facts.html.ok_or_else(|| {
-                    OutputError::new(CaptureCode::OutputTooLarge, format!("{too_large} characters"))
-                })
+                facts
+                    .html
+                    .ok_or_else(|| OutputError::new(CaptureCode::OutputTooLarge, format!("{too_large} characters")))
             });
             taken.outlinks = want.outlinks.then(|| Ok(facts.links.unwrap_or_default()));
             taken.seo = want.seo.then(|| Ok(facts.seo.unwrap_or_default()));
@@ -271,10 +273,7 @@ async fn screenshot(tab: &Tab<'_>, height: u32) -> Result<Screenshot, OutputErro
         map.insert("clip".to_owned(), clip);
     }
     let reply = tab.session.call("Page.captureScreenshot", &params, request.timeouts.screenshot).await?;
-    Ok(Screenshot {
-        png: base64_data(tab, &reply)?,
-        truncated,
-    })
+    Ok(Screenshot { png: base64_data(tab, &reply)?, truncated })
 }
 
 async fn pdf(tab: &Tab<'_>) -> Result<Bytes, OutputError> {

@@ -21,24 +21,13 @@ use crate::browser::code::CaptureCode;
 type Bodies = FuturesUnordered<BoxFuture<'static, (usize, Result<Bytes, String>)>>;
 
 /// Header fields that describe bytes other than those given to the browser.
-const NOT_FULFILLED: &[&str] = &[
-    "connection",
-    "content-encoding",
-    "content-length",
-    "keep-alive",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+const NOT_FULFILLED: &[&str] =
+    &["connection", "content-encoding", "content-length", "keep-alive", "trailer", "transfer-encoding", "upgrade"];
 
 /// Goes on until nothing more can come.
 pub(super) async fn run(tab: &Tab<'_>, events: &mut Events) -> CaptureCode {
-    let mut pump = Pump {
-        tab,
-        bodies: FuturesUnordered::new(),
-        sessions: vec![tab.session.clone()],
-        document_given: false,
-    };
+    let mut pump =
+        Pump { tab, bodies: FuturesUnordered::new(), sessions: vec![tab.session.clone()], document_given: false };
     let connection = tab.browser.connection().clone();
     let mut actions = Vec::new();
     loop {

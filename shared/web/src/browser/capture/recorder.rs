@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use super::console::Console;
 use super::event::{
-    Attached, DataReceived, Dialog, FrameNavigated, HeaderList, LoadingFailed, LoadingFinished, OfFrame,
-    OfRequest, Paused, RequestData, RequestExtra, RequestWillBeSent, ResponseData, ResponseExtra,
-    ResponseReceived, SecurityDetails, WithUrl,
+    Attached, DataReceived, Dialog, FrameNavigated, HeaderList, LoadingFailed, LoadingFinished, OfFrame, OfRequest,
+    Paused, RequestData, RequestExtra, RequestWillBeSent, ResponseData, ResponseExtra, ResponseReceived,
+    SecurityDetails, WithUrl,
 };
 use super::model::{CaptureRequest, Incidents, Redirect, Resource};
 use crate::browser::cdp::{CdpError, Event};
@@ -23,11 +23,7 @@ use crate::proxy::EGRESS_HEADER;
 #[derive(Debug)]
 pub(super) enum Action {
     /// Ask for the body of a finished exchange.
-    FetchBody {
-        tag: u32,
-        request_id: String,
-        index: usize,
-    },
+    FetchBody { tag: u32, request_id: String, index: usize },
     /// Answer a dialog.
     Dialog { accept: bool, insistent: bool },
     /// A worker or frame waits to be let go.
@@ -134,11 +130,7 @@ impl Recorder {
     /// still for longer although a request is open (a stream, a long poll).
     pub(super) fn settles_at(&self, idle: std::time::Duration) -> Option<Instant> {
         self.loaded_at?;
-        let wait = if self.in_flight == 0 {
-            idle
-        } else {
-            (idle * 4).max(std::time::Duration::from_secs(2))
-        };
+        let wait = if self.in_flight == 0 { idle } else { (idle * 4).max(std::time::Duration::from_secs(2)) };
         Some(self.last_activity + wait)
     }
 
@@ -418,10 +410,7 @@ impl Recorder {
             text.truncate(text.floor_char_boundary(500));
             self.incidents.dialog_texts.push(text);
         }
-        actions.push(Action::Dialog {
-            accept: dialog.kind == "beforeunload",
-            insistent: self.incidents.dialogs > 5,
-        });
+        actions.push(Action::Dialog { accept: dialog.kind == "beforeunload", insistent: self.incidents.dialogs > 5 });
     }
 
     /// The answer to [`Action::FetchBody`].
@@ -468,7 +457,12 @@ impl Recorder {
         }
         for resource in &mut self.resources {
             egress_failure(resource);
-            if resource.finished && resource.body.is_none() && resource.body_error.is_none() && has_body(resource) && self.limits.bodies {
+            if resource.finished
+                && resource.body.is_none()
+                && resource.body_error.is_none()
+                && has_body(resource)
+                && self.limits.bodies
+            {
                 resource.body_error = Some("BODY_NOT_RECEIVED".to_owned());
             }
         }

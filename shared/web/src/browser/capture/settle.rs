@@ -66,8 +66,6 @@ pub(super) struct Behaviour {
     #[serde(default)]
     pub(super) banners: u32,
     #[serde(default)]
-    pub(super) steps: u32,
-    #[serde(default)]
     pub(super) capped: bool,
 }
 
@@ -116,7 +114,7 @@ impl Tab<'_> {
             "stepMs": u64::try_from(SCROLL_STEP.as_millis()).unwrap_or(u64::MAX),
             "maxHeight": request.screenshot_max_height.max(1) * 2,
         });
-        let Some(world) = World::open(self, taken).await else { return };
+        let Some(world) = World::open(self).await else { return };
         let limit = request.scroll_timeout + Duration::from_secs(3);
         let before = self.recorder().resources.len();
         match world.evaluate::<Behaviour>(self, BEHAVE, &want, limit).await {

@@ -34,6 +34,21 @@ pub(super) struct Tab<'a> {
     context: Context,
 }
 
+/// Why a navigation gave no page.
+#[derive(Debug)]
+pub(super) struct NavigationFailure {
+    /// The browser's text for it.
+    pub(super) error: String,
+    /// The answer was one to keep as a file.
+    pub(super) is_download: bool,
+}
+
+impl NavigationFailure {
+    fn new(error: impl Into<String>) -> Self {
+        Self { error: error.into(), is_download: false }
+    }
+}
+
 /// A browser context, disposed of when dropped.
 struct Context {
     connection: Connection,
@@ -54,9 +69,7 @@ impl Context {
     fn dispose(&mut self) -> PendingCall {
         self.disposed = true;
         let id = &self.id;
-        self.connection
-            .root()
-            .send("Target.disposeBrowserContext", &json!({ "browserContextId": id }))
+        self.connection.root().send("Target.disposeBrowserContext", &json!({ "browserContextId": id }))
     }
 }
 
@@ -80,7 +93,10 @@ struct NewSession {
 
 impl<'a> Tab<'a> {
     /// Opens an empty page in a new context, ready to navigate.
-    pub(super) async fn open(browser: &'a Browser, request: &'a CaptureRequest) -> Result<(Self, Events), BrowserError> {
+    pub(super) async fn open(
+        browser: &'a Browser,
+        request: &'a CaptureRequest,
+    ) -> Result<(Self, Events), BrowserError> {
         let root = browser.connection().root();
         let created: NewContext = root
             .call(
@@ -94,13 +110,11 @@ impl<'a> Tab<'a> {
             )
             .await?
             .decode()?;
-        let context = Context {
-            connection: browser.connection().clone(),
-            id: created.browser_context_id,
-            disposed: false,
-        };
+        let context =
+            Context { connection: browser.connection().clone(), id: created.browser_context_id, disposed: false };
         let id = &context.id;
-        let downloads = root.send("Browser.setDownloadBehavior", &json!({ "behavior": "deny", "browserContextId": id }));
+        let downloads =
+            root.send("Browser.setDownloadBehavior", &json!({ "behavior": "deny", "browserContextId": id }));
         let cookies = (!request.cookies.is_empty())
             .then(|| root.send("Storage.setCookies", &json!({ "browserContextId": id, "cookies": request.cookies })));
         let mut target = json!({ "url": "about:blank", "browserContextId": id });
@@ -140,10 +154,7 @@ impl<'a> Tab<'a> {
             ("Network.setBypassServiceWorker", json!({ "bypass": true })),
             ("Page.enable", json!({})),
             ("Inspector.enable", json!({})),
-            (
-                "Target.setAutoAttach",
-                json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true }),
-            ),
+            ("Target.setAutoAttach", json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true })),
         ];
         if request.outputs.console {
             commands.push(("Runtime.enable", json!({})));
@@ -196,20 +207,45 @@ impl<'a> Tab<'a> {
         (!patterns.is_empty()).then(|| patterns.into())
     }
 
-    /// Navigates; an error is the browser's text for it.
-    pub(super) async fn navigate(&self) -> Result<(), String> {
+    /// Navigates.
+    pub(super) async fn navigate(&self) -> Result<(), NavigationFailure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Navigated {
             error_text: Option<String>,
+            #[serde(default)]
+            is_download: bool,
         }
         let params = json!({ "url": self.request.target() });
         let reply = self.session.call("Page.navigate", &params, self.request.load_timeout).await;
         match reply.and_then(|reply| reply.decode::<Navigated>()) {
-            Ok(Navigated { error_text: Some(text) }) if !text.is_empty() => Err(text),
+            Ok(Navigated { error_text: Some(error), is_download }) if !error.is_empty() => {
+                Err(NavigationFailure { error, is_download })
+            }
             Ok(_) => Ok(()),
-            Err(CdpError::Timeout { .. }) => Err("net::ERR_TIMED_OUT".to_owned()),
-            Err(error) => Err(error.to_string()),
+            Err(CdpError::Timeout { .. }) => Err(NavigationFailure::new("net::ERR_TIMED_OUT")),
+            Err(error) => Err(NavigationFailure::new(error.to_string())),
+        }
+    }
+
+    /// The page's scripts do not yield: ends what runs, and from the second time on also what would
+    /// run next.
+    pub(super) async fn interrupt(&self) {
+        let repeated = {
+            let mut recorder = self.recorder();
+            std::mem::replace(&mut recorder.incidents.scripts_terminated, true)
+        };
+        let end = || drop(self.session.send("Runtime.terminateExecution", &json!({})));
+        if !repeated {
+            return end();
+        }
+        let mut off = self.session.send("Emulation.setScriptExecutionDisabled", &json!({ "value": true }));
+        // The page's timers and this command wait in the same queue: whichever of them comes first.
+        for _ in 0..10 {
+            end();
+            if tokio::time::timeout(Duration::from_millis(200), &mut off).await.is_ok() {
+                return;
+            }
         }
     }
 

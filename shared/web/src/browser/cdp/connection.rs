@@ -61,18 +61,12 @@ impl Connection {
 
     /// The browser itself, for commands of no page.
     pub fn root(&self) -> Session {
-        Session {
-            connection: self.clone(),
-            id: None,
-        }
+        Session { connection: self.clone(), id: None }
     }
 
     /// The session of an attached target.
     pub fn session(&self, id: &str) -> Session {
-        Session {
-            connection: self.clone(),
-            id: Some(id.into()),
-        }
+        Session { connection: self.clone(), id: Some(id.into()) }
     }
 
     /// Whether the browser can still answer.
@@ -212,26 +206,12 @@ impl Session {
         let inner = &self.connection.0;
         let id = inner.next_id.fetch_add(1, Ordering::Relaxed);
         let (tx, rx) = oneshot::channel();
-        let mut call = PendingCall {
-            id,
-            method,
-            answer: rx,
-            failed: None,
-            inner: Arc::clone(inner),
-        };
-        let command = Command {
-            id,
-            method,
-            params,
-            session: self.id(),
-        };
+        let mut call = PendingCall { id, method, answer: rx, failed: None, inner: Arc::clone(inner) };
+        let command = Command { id, method, params, session: self.id() };
         let mut bytes = match serde_json::to_vec(&command) {
             Ok(bytes) => bytes,
             Err(error) => {
-                call.failed = Some(CdpError::Malformed {
-                    method,
-                    detail: error.to_string(),
-                });
+                call.failed = Some(CdpError::Malformed { method, detail: error.to_string() });
                 return call;
             }
         };
@@ -260,21 +240,10 @@ impl Session {
         let (tx, rx) = mpsc::unbounded_channel();
         let queued = Arc::new(AtomicUsize::new(0));
         let overflow = Arc::new(AtomicBool::new(false));
-        let sink = EventSink {
-            methods,
-            tag: 0,
-            tx,
-            max_bytes,
-            queued: Arc::clone(&queued),
-            overflow: Arc::clone(&overflow),
-        };
+        let sink =
+            EventSink { methods, tag: 0, tx, max_bytes, queued: Arc::clone(&queued), overflow: Arc::clone(&overflow) };
         self.route(&sink, 0);
-        Events {
-            rx,
-            queued,
-            overflow,
-            sink,
-        }
+        Events { rx, queued, overflow, sink }
     }
 
     /// Sends the events of this session to an existing subscription, marked with `tag`.
@@ -309,9 +278,7 @@ impl PendingCall {
     /// The answer, or [`CdpError::Timeout`].
     pub async fn within(self, limit: Duration) -> Result<Reply, CdpError> {
         let method = self.method;
-        tokio::time::timeout(limit, self)
-            .await
-            .unwrap_or(Err(CdpError::Timeout { method, limit }))
+        tokio::time::timeout(limit, self).await.unwrap_or(Err(CdpError::Timeout { method, limit }))
     }
 }
 
@@ -367,11 +334,9 @@ impl Reply {
             return Ok(self);
         }
         match serde_json::from_slice::<ErrorEnvelope>(&self.frame) {
-            Ok(ErrorEnvelope { error }) => Err(CdpError::Refused {
-                method: self.method,
-                code: error.code,
-                message: error.message,
-            }),
+            Ok(ErrorEnvelope { error }) => {
+                Err(CdpError::Refused { method: self.method, code: error.code, message: error.message })
+            }
             Err(_) => Ok(self),
         }
     }
@@ -380,10 +345,7 @@ impl Reply {
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, CdpError> {
         serde_json::from_slice::<ReplyEnvelope<T>>(&self.frame)
             .map(|envelope| envelope.result)
-            .map_err(|error| CdpError::Malformed {
-                method: self.method,
-                detail: error.to_string(),
-            })
+            .map_err(|error| CdpError::Malformed { method: self.method, detail: error.to_string() })
     }
 
     /// Bytes of the whole message.
@@ -416,11 +378,7 @@ impl EventSink {
             self.overflow.store(true, Ordering::Relaxed);
             return;
         }
-        let _ = self.tx.send(Event {
-            method,
-            tag: self.tag,
-            frame,
-        });
+        let _ = self.tx.send(Event { method, tag: self.tag, frame });
     }
 }
 
@@ -472,9 +430,6 @@ impl Event {
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, CdpError> {
         serde_json::from_slice::<EventEnvelope<T>>(&self.frame)
             .map(|envelope| envelope.params)
-            .map_err(|error| CdpError::Malformed {
-                method: self.method,
-                detail: error.to_string(),
-            })
+            .map_err(|error| CdpError::Malformed { method: self.method, detail: error.to_string() })
     }
 }

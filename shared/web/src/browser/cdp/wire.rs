@@ -42,13 +42,8 @@ impl Frames {
 /// What a message is, before its parameters are looked at.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Peek<'a> {
-    Reply {
-        id: u64,
-    },
-    Event {
-        method: &'a str,
-        session: Option<&'a str>,
-    },
+    Reply { id: u64 },
+    Event { method: &'a str, session: Option<&'a str> },
     Unknown,
 }
 
@@ -68,18 +63,11 @@ pub(super) fn peek(frame: &[u8]) -> Peek<'_> {
         return Peek::Reply { id };
     }
     if let Some(method) = leading_method(frame) {
-        return Peek::Event {
-            method,
-            session: trailing_session(frame),
-        };
+        return Peek::Event { method, session: trailing_session(frame) };
     }
     match serde_json::from_slice::<Envelope<'_>>(frame) {
         Ok(Envelope { id: Some(id), .. }) => Peek::Reply { id },
-        Ok(Envelope {
-            method: Some(method),
-            session,
-            ..
-        }) => Peek::Event { method, session },
+        Ok(Envelope { method: Some(method), session, .. }) => Peek::Event { method, session },
         _ => Peek::Unknown,
     }
 }
@@ -95,10 +83,7 @@ fn leading_id(frame: &[u8]) -> Option<u64> {
 
 fn leading_method(frame: &[u8]) -> Option<&str> {
     let rest = frame.strip_prefix(b"{\"method\":\"")?;
-    let end = rest
-        .iter()
-        .take(120)
-        .position(|b| !(b.is_ascii_alphanumeric() || *b == b'.'))?;
+    let end = rest.iter().take(120).position(|b| !(b.is_ascii_alphanumeric() || *b == b'.'))?;
     if rest.get(end) != Some(&b'"') {
         return None;
     }
@@ -109,10 +94,7 @@ fn leading_method(frame: &[u8]) -> Option<&str> {
 /// imitate it: they end in a brace of their own, and quotes inside JSON strings are escaped.
 fn trailing_session(frame: &[u8]) -> Option<&str> {
     let rest = frame.strip_suffix(b"\"}")?;
-    let start = rest
-        .iter()
-        .rposition(|b| !b.is_ascii_alphanumeric())
-        .map_or(0, |i| i + 1);
+    let start = rest.iter().rposition(|b| !b.is_ascii_alphanumeric()).map_or(0, |i| i + 1);
     if !rest.get(..start)?.ends_with(b",\"sessionId\":\"") {
         return None;
     }
@@ -138,14 +120,8 @@ mod tests {
                 r#"{"method":"Target.detachedFromTarget","params":{"a":1,"sessionId":"FF"}}"#,
                 Peek::Event { method: "Target.detachedFromTarget", session: None },
             ),
-            (
-                r#"{"method":"A.b","params":{},"sessionId":"FF"}"#,
-                Peek::Event { method: "A.b", session: Some("FF") },
-            ),
-            (
-                r#"{"sessionId":"FF","method":"A.b","params":{}}"#,
-                Peek::Event { method: "A.b", session: Some("FF") },
-            ),
+            (r#"{"method":"A.b","params":{},"sessionId":"FF"}"#, Peek::Event { method: "A.b", session: Some("FF") }),
+            (r#"{"sessionId":"FF","method":"A.b","params":{}}"#, Peek::Event { method: "A.b", session: Some("FF") }),
             ("", Peek::Unknown),
             ("{", Peek::Unknown),
             (r#"{"id":-1,"result":{}}"#, Peek::Unknown),

@@ -31,10 +31,7 @@ async fn capture_of(browser: &Browser, page: &str, outputs: Outputs) -> (Capture
 const TAKEN: Outputs = Outputs { dom: true, screenshot: true, pdf: true, bodies: true, ..Outputs::NONE };
 
 fn all_taken(capture: &Capture) -> bool {
-    matches!(
-        (&capture.dom, &capture.screenshot, &capture.pdf),
-        (Some(Ok(_)), Some(Ok(_)), Some(Ok(_)))
-    )
+    matches!((&capture.dom, &capture.screenshot, &capture.pdf), (Some(Ok(_)), Some(Ok(_)), Some(Ok(_))))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -72,7 +69,8 @@ async fn dialogs_without_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn windows_without_end() {
     let Some(browser) = browser().await else { return };
-    let page = "<!doctype html><title>w</title><script>setInterval(() => window.open('/again?' + Math.random()), 2)</script>";
+    let page =
+        "<!doctype html><title>w</title><script>setInterval(() => window.open('/again?' + Math.random()), 2)</script>";
     let (capture, _) = capture_of(&browser, page, TAKEN).await;
     assert!(capture.incidents.popups > 10, "{:?}", capture.incidents);
     assert!(all_taken(&capture));
@@ -99,12 +97,8 @@ async fn requests_without_end() {
     let Some(browser) = browser().await else { return };
     let page = "<!doctype html><title>r</title><script>
         const go = () => fetch('/again?' + Math.random()).then(go, () => {}); for (let i = 0; i < 8; i++) go()</script>";
-    let origin = serve(
-        OriginConfig::new()
-            .route("/p", Reply::html(page))
-            .handle("/again", |_| Reply::html("more")),
-    )
-    .await;
+    let origin =
+        serve(OriginConfig::new().route("/p", Reply::html(page)).handle("/again", |_| Reply::html("more"))).await;
     let mut endless = request(origin.url("/p"), TAKEN).await;
     endless.max_requests = 200;
     let capture = browser.capture(endless).await.unwrap();
@@ -133,10 +127,11 @@ async fn bodies_and_answers_without_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn documents_without_end() {
     let Some(browser) = browser().await else { return };
-    let page = "<!doctype html><title>big</title><script>
+    let page = "<!doctype html><title>big</title><body><script>
         for (let i = 0; i < 300; i++) { const d = document.createElement('div'); d.textContent = 'x'.repeat(100000); document.body.append(d) }</script>";
     let origin = serve(OriginConfig::new().route("/p", Reply::html(page))).await;
-    let mut big = request(origin.url("/p"), Outputs { dom: true, screenshot: true, outlinks: true, ..Outputs::NONE }).await;
+    let mut big =
+        request(origin.url("/p"), Outputs { dom: true, screenshot: true, outlinks: true, ..Outputs::NONE }).await;
     big.max_output_bytes = 10 * 1024 * 1024;
     big.screenshot_max_height = 1200;
     let capture = browser.capture(big).await.unwrap();
@@ -187,13 +182,33 @@ async fn what_is_not_a_page() {
 async fn a_page_that_crashes_or_closes_itself() {
     let Some(browser) = browser().await else { return };
     let outputs = Outputs { dom: true, screenshot: true, ..Outputs::NONE };
-    let mut crash = request("chrome://crash", outputs).await;
-    crash.load_timeout = SHORT;
-    let crashed = browser.capture(crash).await.unwrap();
+    let origin = serve(OriginConfig::new().route("/c", Reply::html("<title>c</title><img src=/faults/silent>"))).await;
+    let crash = request(origin.url("/c"), outputs).await;
+    let (crashed, ()) = tokio::join!(browser.capture(crash), async {
+        while origin.hits("/faults/silent") == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        kill_renderers(browser.info().pid);
+    });
+    let crashed = crashed.unwrap();
     assert_eq!(crashed.aborted, Some(CaptureCode::PageCrashed), "{crashed:?}");
     assert_eq!(crashed.dom.unwrap().unwrap_err().code, CaptureCode::PageCrashed);
     let page = "<!doctype html><title>c</title><script>window.close()</script>";
     let (_, took) = capture_of(&browser, page, outputs).await;
     assert!(took < Duration::from_secs(30));
     browser.close().await;
+}
+
+/// What an exhausted memory does.
+fn kill_renderers(group: i32) {
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+        let text = |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+        let stat = text("stat");
+        let in_group = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(2)?.parse().ok());
+        if in_group == Some(group) && text("cmdline").contains("--type=renderer") {
+            let pid = rustix::process::Pid::from_raw(pid).unwrap();
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
 }

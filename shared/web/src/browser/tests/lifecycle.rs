@@ -96,23 +96,23 @@ async fn a_browser_is_renewed_after_its_captures_and_when_it_is_too_large() {
     if !present().await {
         return;
     }
-    let (handle, folder) = handle(|config| config.max_captures = 2);
+    let (twice, folder) = handle(|config| config.max_captures = 2);
     let origin = serve(OriginConfig::new().route("/ok", Reply::html("<title>ok</title>"))).await;
     let mut requests = Vec::new();
     for _ in 0..5 {
         requests.push(request(origin.url("/ok"), DOM).await);
     }
     // Four tabs at once; whoever comes too late for a browser waits for the next.
-    let done = futures_util::future::join_all(requests.into_iter().map(|r| handle.capture(r))).await;
+    let done = futures_util::future::join_all(requests.into_iter().map(|r| twice.capture(r))).await;
     for capture in done {
         assert_eq!(capture.unwrap().title.as_deref(), Some("ok"));
     }
-    assert!((2..=3).contains(&handle.launches()), "{}", handle.launches());
+    assert!((2..=3).contains(&twice.launches()), "{}", twice.launches());
     assert_eq!(entries(folder.path()), 1);
-    handle.close().await;
+    twice.close().await;
     assert_eq!(entries(folder.path()), 0);
 
-    let (small, _folder) = super::lifecycle::handle(|config| config.max_memory = Some(1));
+    let (small, _folder) = handle(|config| config.max_memory = Some(1));
     for _ in 0..9 {
         small.capture(request(origin.url("/ok"), Outputs::NONE).await).await.unwrap();
     }

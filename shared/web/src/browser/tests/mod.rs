@@ -47,11 +47,7 @@ async fn open_egress() -> Egress {
 
 /// A request without the waits a reader would notice, for what the test is about.
 async fn request(url: impl Into<String>, outputs: Outputs) -> CaptureRequest {
-    CaptureRequest {
-        outputs,
-        idle: Duration::from_millis(250),
-        ..CaptureRequest::new(url, open_egress().await)
-    }
+    CaptureRequest { outputs, idle: Duration::from_millis(250), ..CaptureRequest::new(url, open_egress().await) }
 }
 
 const DOM: Outputs = Outputs { dom: true, bodies: true, ..Outputs::NONE };

@@ -8,7 +8,7 @@ use crate::testing::Reply;
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_addresses_are_failures_not_answers() {
     let Some(browser) = browser().await else { return };
-    let page = "<!doctype html><title>g</title><img src=http://10.0.0.1/secret><img src=https://192.168.0.1/x><img src=http://[::1]:9/y>";
+    let page = "<!doctype html><title>g</title><img src=http://10.0.0.1/secret><img src=https://192.168.0.1/x><img src=http://[::1]:8080/y>";
     let origin = serve(OriginConfig::new().route("/p", Reply::html(page))).await;
     let guard = GuardConfig { allow: vec!["127.0.0.0/8".parse().unwrap()], ..GuardConfig::default() };
     let mut request = request(origin.url("/p"), DOM).await;
@@ -45,7 +45,10 @@ async fn without_its_proxy_the_browser_reaches_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn added_fields_and_cookies_stay_with_their_origin() {
     let Some(browser) = browser().await else { return };
-    let other = serve(OriginConfig { record: true, ..OriginConfig::new() }.route("/o.svg", Reply::ok("image/svg+xml", "<svg/>"))).await;
+    let other = serve(
+        OriginConfig { record: true, ..OriginConfig::new() }.route("/o.svg", Reply::ok("image/svg+xml", "<svg/>")),
+    )
+    .await;
     let page = format!("<!doctype html><title>x</title><img src=/own.svg><img src={}>", other.url("/o.svg"));
     let origin = serve(
         OriginConfig { record: true, ..OriginConfig::new() }
@@ -108,7 +111,10 @@ async fn the_browser_is_not_root_and_knows_no_secrets() {
             .split(|b| *b == 0)
             .map(|pair| String::from_utf8_lossy(pair.split(|b| *b == b'=').next().unwrap()).into_owned())
             .collect();
-        assert!(!names.iter().any(|n| n.starts_with("CARGO") || n.starts_with("AWS") || n.starts_with("FONDS")), "{names:?}");
+        assert!(
+            !names.iter().any(|n| n.starts_with("CARGO") || n.starts_with("AWS") || n.starts_with("FONDS")),
+            "{names:?}"
+        );
     }
     browser.close().await;
 }

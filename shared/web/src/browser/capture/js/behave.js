@@ -1,7 +1,7 @@
 // What a reader would do first: put consent banners away, and scroll through so that late pictures
 // load. Bounded by time and height; ends at the top.
 (async (want) => {
-  const out = { banners: 0, steps: 0, capped: false };
+  const out = { banners: 0, capped: false };
   if (want.closeBanners) {
     const known = want.selectors;
     const hide = [];
@@ -12,7 +12,7 @@
     let looked = 0;
     for (const el of document.querySelectorAll(named)) {
       if (++looked > 200) break;
-      if (el === document.body || el === document.documentElement) continue;
+      if (el === document.body || el === document.documentElement || (hide.length && el.closest(hide.join(',')))) continue;
       const style = getComputedStyle(el);
       if (style.position !== 'fixed' && style.position !== 'sticky') continue;
       if (el.id) hide.push('#' + CSS.escape(el.id));
@@ -37,7 +37,6 @@
       if (performance.now() > end || y > want.maxHeight) { out.capped = true; break; }
       y += innerHeight;
       to(y);
-      out.steps += 1;
       await new Promise((done) => setTimeout(done, want.stepMs));
     }
     to(from);
