@@ -23,7 +23,7 @@ fn read(name: &str) -> Option<ParsedInput> {
 }
 
 fn date(text: &str) -> Option<DateTime<Utc>> {
-    Some(text.parse().unwrap())
+    Some(text.parse().expect("a date in RFC 3339"))
 }
 
 /// URL, title, tags, date, folder.
