@@ -6,9 +6,11 @@ use std::path::PathBuf;
 /// Archives web pages for good.
 #[derive(Debug, Parser)]
 #[command(name = "fonds", version, propagate_version = true, disable_help_subcommand = false)]
-#[command(after_help = "Exit codes: 0 done, 1 something failed (and is named), 2 wrong usage, 3 cannot reach the service, \
+#[command(
+    after_help = "Exit codes: 0 done, 1 something failed (and is named), 2 wrong usage, 3 cannot reach the service, \
 130 interrupted (the work goes on in the service).
-FONDS_URL and FONDS_TOKEN name another service than the one of this data folder; FONDS_HOME names the data folder.")]
+FONDS_URL and FONDS_TOKEN name another service than the one of this data folder; FONDS_HOME names the data folder."
+)]
 pub struct Cli {
     #[command(flatten)]
     pub common: Common,
@@ -414,7 +416,12 @@ mod tests {
 
     #[test]
     fn lists_may_be_split_either_way() {
-        let Command::Add(add) = parse("add u -t a,b -t c -e pdf,warc").expect("parses").command else { panic!("not add") };
-        assert_eq!((add.tag, add.extract), (vec!["a".into(), "b".into(), "c".into()], vec!["pdf".into(), "warc".into()]));
+        let Command::Add(add) = parse("add u -t a,b -t c -e pdf,warc").expect("parses").command else {
+            panic!("not add")
+        };
+        assert_eq!(
+            (add.tag, add.extract),
+            (vec!["a".into(), "b".into(), "c".into()], vec!["pdf".into(), "warc".into()])
+        );
     }
 }

@@ -95,7 +95,8 @@ impl From<fonds_store::StoreError> for Failure {
 
 impl From<fonds_blobs::BlobError> for Failure {
     fn from(error: fonds_blobs::BlobError) -> Failure {
-        Failure::new("BLOB_UNAVAILABLE", error.to_string()).advise("Check the place given with --blobs and its credentials.")
+        Failure::new("BLOB_UNAVAILABLE", error.to_string())
+            .advise("Check the place given with --blobs and its credentials.")
     }
 }
 

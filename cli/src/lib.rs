@@ -4,6 +4,7 @@
 //! API, `host` is everything that runs in one process on one machine.
 
 pub mod args;
+pub mod assembly;
 pub mod client;
 pub mod commands;
 pub mod demo;

@@ -25,10 +25,8 @@ fn main() -> ExitCode {
 }
 
 fn start(cli: Cli) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::io("the runtime", &e))?;
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| Failure::io("the runtime", &e))?;
     let result = runtime.block_on(commands::run(cli));
     // Not waiting for what still blocks (a read of standard input): the answer is given.
     runtime.shutdown_background();

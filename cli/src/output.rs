@@ -130,7 +130,10 @@ mod tests {
 
     #[test]
     fn columns_line_up() {
-        let rows = [vec!["1".to_owned(), "é".to_owned(), "x".to_owned()], vec!["22".to_owned(), "bb".to_owned(), String::new()]];
+        let rows = [
+            vec!["1".to_owned(), "é".to_owned(), "x".to_owned()],
+            vec!["22".to_owned(), "bb".to_owned(), String::new()],
+        ];
         assert_eq!(table(&["N", "NAME", "Z"], &rows), ["N   NAME  Z", "1   é     x", "22  bb"]);
         assert_eq!(table(&["N"], &[]), ["(none)"]);
     }

@@ -23,7 +23,8 @@ impl Progress {
     #[must_use]
     pub fn new(silent: bool) -> Progress {
         let bar = (!silent && on_terminal()).then(|| {
-            let style = ProgressStyle::with_template("{spinner} [{bar:32}] {msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            let style = ProgressStyle::with_template("{spinner} [{bar:32}] {msg}")
+                .unwrap_or_else(|_| ProgressStyle::default_bar());
             let bar = ProgressBar::new(1).with_style(style.progress_chars("=> "));
             bar.enable_steady_tick(Duration::from_millis(120));
             bar
@@ -86,8 +87,16 @@ mod tests {
 
     #[test]
     fn a_line_says_how_far_it_is() {
-        let counts = |snapshots, sealed, failed, bytes| Counts { snapshots, sealed, failed, bytes, open: snapshots - sealed, ..Counts::default() };
-        let crawl = |status: &str, setup_done, counts| Crawl { status: status.into(), setup_done, counts, ..Crawl::default() };
+        let counts = |snapshots, sealed, failed, bytes| Counts {
+            snapshots,
+            sealed,
+            failed,
+            bytes,
+            open: snapshots - sealed,
+            ..Counts::default()
+        };
+        let crawl =
+            |status: &str, setup_done, counts| Crawl { status: status.into(), setup_done, counts, ..Crawl::default() };
         let cases = [
             (crawl("queued", false, counts(0, 0, 0, 0)), "queued, 5.0 s"),
             (crawl("started", false, counts(0, 0, 0, 0)), "reading the input, 5.0 s"),

@@ -59,7 +59,15 @@ pub fn for_browser() -> Option<RunAs> {
         return Some(user);
     }
     let made = Command::new("useradd")
-        .args(["--system", "--no-create-home", "--home-dir", "/nonexistent", "--shell", "/usr/sbin/nologin", BROWSER_USER])
+        .args([
+            "--system",
+            "--no-create-home",
+            "--home-dir",
+            "/nonexistent",
+            "--shell",
+            "/usr/sbin/nologin",
+            BROWSER_USER,
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -78,7 +78,9 @@ impl Prefix {
         let slack = TimeDelta::minutes(1);
         let text = |t: DateTime<Utc>| t.to_rfc3339_opts(SecondsFormat::Millis, true);
         match (bound('0'), bound('f')) {
-            (Some(first), Some(last)) if last.timestamp() < 4_102_444_800 => Ok((text(first - slack), text(last + slack))),
+            (Some(first), Some(last)) if last.timestamp() < 4_102_444_800 => {
+                Ok((text(first - slack), text(last + slack)))
+            }
             // Beyond the year 2100: not made by us.
             _ => Err(not_found(&self.0)),
         }
@@ -155,8 +157,11 @@ fn one<T>(prefix: &Prefix, mut found: Vec<T>, id: impl Fn(&T) -> &str) -> Result
     if found.len() > 1 {
         let some: Vec<&str> = found.iter().take(5).map(&id).collect();
         let more = if found.len() > some.len() { ", ..." } else { "" };
-        return Err(Failure::new("AMBIGUOUS_ID", format!("{} begin with {}: {}{more}", found.len(), prefix.0, some.join(", ")))
-            .advise("Give more characters."));
+        return Err(Failure::new(
+            "AMBIGUOUS_ID",
+            format!("{} begin with {}: {}{more}", found.len(), prefix.0, some.join(", ")),
+        )
+        .advise("Give more characters."));
     }
     found.pop().ok_or_else(|| not_found(&prefix.0))
 }

@@ -293,7 +293,8 @@ mod tests {
             failure.to_string(),
             "fonds: INVALID_URL: 2 URLs cannot be archived\n       urls[0]: INVALID_URL: no host\n       Mend them."
         );
-        let field = problem(StatusCode::UNPROCESSABLE_ENTITY, &json!({"code": "C", "detail": "too big", "field": "limits.x"}));
+        let field =
+            problem(StatusCode::UNPROCESSABLE_ENTITY, &json!({"code": "C", "detail": "too big", "field": "limits.x"}));
         assert_eq!(field.detail, "limits.x: too big");
     }
 

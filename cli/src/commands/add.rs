@@ -39,9 +39,9 @@ pub async fn add(cx: &Context, args: Add) -> Result<(), Failure> {
         let body = submission(&args, source);
         // The same key for a repeated request: a connection that broke off does not make two crawls.
         let key = Uuid::new_v4().to_string();
-        let post = || client.post("/v1/crawls", &body, &[("Idempotency-Key", &key)]);
-        let answer = match post().await {
-            Err(failure) if failure.exit == Exit::Unreachable => post().await?,
+        let headers = [("Idempotency-Key", key.as_str())];
+        let answer = match client.post("/v1/crawls", &body, &headers).await {
+            Err(failure) if failure.exit == Exit::Unreachable => client.post("/v1/crawls", &body, &headers).await?,
             answer => answer?,
         };
         let crawl: Crawl = read(&answer);
@@ -94,8 +94,11 @@ async fn service(cx: &Context, allow_private: bool) -> Result<Client, Failure> {
     let home = &cx.home;
     if let Some(host) = home.host() {
         if allow_private && !host.allow_private {
-            return Err(Failure::new("PRIVATE_NOT_ALLOWED", format!("{belongs}, and the fonds at {} runs without it", host.url))
-                .advise("Restart it: `fonds down`, then `fonds up --detach --allow-private`."));
+            return Err(Failure::new(
+                "PRIVATE_NOT_ALLOWED",
+                format!("{belongs}, and the fonds at {} runs without it", host.url),
+            )
+            .advise("Restart it: `fonds down`, then `fonds up --detach --allow-private`."));
         }
         return Client::of(&host);
     }
@@ -115,14 +118,17 @@ fn gather(given: &[String], stdin: &mut dyn Read) -> Result<Vec<Source>, Failure
             inputs.push(Source::Input { name: "standard input".to_owned(), text: read_text("standard input", stdin)? });
         } else if let Some(path) = text.strip_prefix('@') {
             let file = std::fs::File::open(path).map_err(|e| Failure::io(path, &e).exit(Exit::Usage))?;
-            let name = Path::new(path).file_name().map_or_else(|| path.to_owned(), |n| n.to_string_lossy().into_owned());
+            let name =
+                Path::new(path).file_name().map_or_else(|| path.to_owned(), |n| n.to_string_lossy().into_owned());
             inputs.push(Source::Input { name, text: read_text(path, &mut { file })? });
         } else {
             urls.push(as_url(text)?);
         }
     }
     if urls.len() > URLS_MAX {
-        return Err(Failure::usage(format!("more than {URLS_MAX} URLs")).advise("Put them into files and give those as @FILE."));
+        return Err(
+            Failure::usage(format!("more than {URLS_MAX} URLs")).advise("Put them into files and give those as @FILE.")
+        );
     }
     let mut sources = Vec::new();
     if !urls.is_empty() {
@@ -138,7 +144,9 @@ fn as_url(text: &str) -> Result<String, Failure> {
         return Ok(text.to_owned());
     }
     if Path::new(text).is_file() {
-        return Err(Failure::usage(format!("{text} is a file")).advise(format!("To archive the URLs in it, write @{text}")));
+        return Err(
+            Failure::usage(format!("{text} is a file")).advise(format!("To archive the URLs in it, write @{text}"))
+        );
     }
     if text.is_empty() || text.contains(char::is_whitespace) || text.starts_with('-') {
         return Err(Failure::usage(format!("{text:?} is no URL")));
@@ -182,7 +190,9 @@ fn submission(args: &Add, source: &Source) -> Value {
     }
     let mut limits = Map::new();
     limits.insert("max_depth".to_owned(), json!(args.depth));
-    for (key, value) in [("max_urls", args.max_urls), ("max_size", args.max_size), ("timeout_s", args.timeout.map(u64::from))] {
+    for (key, value) in
+        [("max_urls", args.max_urls), ("max_size", args.max_size), ("timeout_s", args.timeout.map(u64::from))]
+    {
         limits.extend(value.map(|v| (key.to_owned(), json!(v))));
     }
     let mut body = json!({"limits": limits, "config": config});
@@ -268,7 +278,13 @@ mod tests {
         assert_eq!(body["urls"], json!(["https://u/"]));
         assert_eq!((&body["label"], &body["tags"]), (&json!("l"), &json!(["a"])));
         let limits: CrawlLimits = serde_json::from_value(body["limits"].clone()).expect("the service's own type");
-        let expected = CrawlLimits { max_depth: 2, max_urls: Some(10), max_size: Some(1024), timeout_s: Some(60), ..CrawlLimits::default() };
+        let expected = CrawlLimits {
+            max_depth: 2,
+            max_urls: Some(10),
+            max_size: Some(1024),
+            timeout_s: Some(60),
+            ..CrawlLimits::default()
+        };
         assert_eq!(limits, expected);
         let config: CrawlConfig = serde_json::from_value(body["config"].clone()).expect("the service's own type");
         assert!(config.only_new && config.wants("pdf") && !config.wants("dom"));
@@ -280,7 +296,8 @@ mod tests {
     fn defaults_are_left_to_the_service() {
         let body = submission(&parse("u"), &Source::Input { name: "b.html".into(), text: "t".into() });
         assert_eq!(body, json!({"limits": {"max_depth": 0}, "config": {}, "input": "t", "label": "b.html"}));
-        let body = submission(&parse("u --format rss"), &Source::Input { name: "standard input".into(), text: "t".into() });
+        let body =
+            submission(&parse("u --format rss"), &Source::Input { name: "standard input".into(), text: "t".into() });
         assert_eq!(body["config"], json!({"input_format": "rss"}));
         assert!(submission(&parse("u --format rss"), &Source::Urls(vec![]))["config"].get("input_format").is_none());
     }

@@ -53,7 +53,8 @@ impl Stage {
     fn new(cx: &Context, keep: bool) -> Result<Stage, Failure> {
         // In /tmp and not in the checkout: the database's user must be able to enter it, and a home
         // folder is often closed to it.
-        let dir = tempfile::Builder::new().prefix("fonds-demo-").tempdir_in("/tmp").map_err(|e| Failure::io("/tmp", &e))?;
+        let dir =
+            tempfile::Builder::new().prefix("fonds-demo-").tempdir_in("/tmp").map_err(|e| Failure::io("/tmp", &e))?;
         open_to_all(dir.path())?;
         let _ = cx;
         let home = Home::resolve(Some(&dir.path().join("data")))?;
@@ -72,13 +73,20 @@ fn open_to_all(dir: &Path) -> Result<(), Failure> {
 }
 
 async fn end(cx: &Context) -> Result<(), Failure> {
-    if cx.home.is_held() { super::host::down(&Context { home: cx.home.clone(), out: Out { json: true } }).await } else { Ok(()) }
+    if cx.home.is_held() {
+        super::host::down(&Context { home: cx.home.clone(), out: Out { json: true } }).await
+    } else {
+        Ok(())
+    }
 }
 
 async fn show(cx: &Context, stage: &Stage) -> Result<(), Failure> {
     let out = cx.out;
     let site = DemoSite::start().await.map_err(|e| Failure::io("the demo site", &e))?;
-    out.line(format_args!("A small site of our own answers at {} (pages, pictures, scripts, a feed, a PDF, a dead link).", site.origin));
+    out.line(format_args!(
+        "A small site of our own answers at {} (pages, pictures, scripts, a feed, a PDF, a dead link).",
+        site.origin
+    ));
 
     out.line("\n1. A page on this machine is refused unless the operator allows it");
     let host = start::detached(&cx.home, &[]).await?;
@@ -96,7 +104,11 @@ async fn show(cx: &Context, stage: &Stage) -> Result<(), Failure> {
     report.print(cx, &kept);
     out.value(&json!({"step": "captured", "crawl": kept.id, "pages": kept.counts.sealed, "results": kept.counts.results, "bytes": kept.counts.bytes}));
     expect(&kept)?;
-    let first = report.pages.iter().find(|p| p.depth == 0).ok_or_else(|| Failure::new("DEMO_FAILED", "the first page is not in the archive"))?;
+    let first = report
+        .pages
+        .iter()
+        .find(|p| p.depth == 0)
+        .ok_or_else(|| Failure::new("DEMO_FAILED", "the first page is not in the archive"))?;
     files(cx, &client, first).await?;
 
     out.line("\n3. One page as a WACZ file, which any replay tool opens");
@@ -120,15 +132,24 @@ async fn refused_reason(client: &Client, crawl: &Crawl) -> Result<String, Failur
     let page: Snapshot = rows.first().map(read).unwrap_or_default();
     match page.error {
         Some(error) if error.code == "EGRESS_REFUSED" => Ok(error.line()),
-        other => Err(Failure::new("DEMO_FAILED", format!("a page on loopback was not refused as it should have been: {other:?}"))),
+        other => Err(Failure::new(
+            "DEMO_FAILED",
+            format!("a page on loopback was not refused as it should have been: {other:?}"),
+        )),
     }
 }
 
 /// The site has one dead link; all else must be there.
 fn expect(crawl: &Crawl) -> Result<(), Failure> {
     if crawl.counts.sealed < 10 || crawl.counts.failed > 1 {
-        return Err(Failure::new("DEMO_FAILED", format!("{} pages were kept and {} failed; at least 10 and at most 1 were expected", crawl.counts.sealed, crawl.counts.failed))
-            .advise("`fonds doctor` names what is missing on this machine."));
+        return Err(Failure::new(
+            "DEMO_FAILED",
+            format!(
+                "{} pages were kept and {} failed; at least 10 and at most 1 were expected",
+                crawl.counts.sealed, crawl.counts.failed
+            ),
+        )
+        .advise("`fonds doctor` names what is missing on this machine."));
     }
     Ok(())
 }

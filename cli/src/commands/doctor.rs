@@ -21,8 +21,14 @@ const SPACE: u64 = 2 * 1024 * 1024 * 1024;
 /// Fewer open files than this starve a browser.
 const FILES: u64 = 4096;
 /// The names a browser may have, the best first. The root script knows the same.
-const BROWSERS: [&str; 6] =
-    ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "headless_shell"];
+const BROWSERS: [&str; 6] = [
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome-stable",
+    "google-chrome",
+    "headless_shell",
+];
 
 /// How a check went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,8 +90,11 @@ pub async fn doctor(cx: &Context) -> Result<(), Failure> {
         }
     }
     if missing > 0 {
-        return Err(Failure::new("NOT_READY", format!("{missing} of {} checks name something that fonds cannot do without", checks.len()))
-            .advise("On Debian and Ubuntu, `./fonds setup` installs all of it."));
+        return Err(Failure::new(
+            "NOT_READY",
+            format!("{missing} of {} checks name something that fonds cannot do without", checks.len()),
+        )
+        .advise("On Debian and Ubuntu, `./fonds setup` installs all of it."));
     }
     Ok(())
 }
@@ -104,7 +113,11 @@ fn postgres_user() -> Option<Check> {
     }
     Some(match lookup(POSTGRES_USER) {
         Some(_) => good("db user", format!("the database runs as {POSTGRES_USER}, not as root")),
-        None => bad("db user", format!("there is no user {POSTGRES_USER}, and PostgreSQL refuses to run as root"), "useradd --system postgres, or start fonds as another user."),
+        None => bad(
+            "db user",
+            format!("there is no user {POSTGRES_USER}, and PostgreSQL refuses to run as root"),
+            "useradd --system postgres, or start fonds as another user.",
+        ),
     })
 }
 
@@ -132,10 +145,21 @@ async fn browser() -> Vec<Check> {
         checks.push(if user.name == BROWSER_USER {
             good("browser user", format!("the browser runs as {BROWSER_USER}, not as root"))
         } else {
-            warning("browser user", format!("the browser runs as {}, which other programs may use too", user.name), format!("useradd --system {BROWSER_USER}"))
+            warning(
+                "browser user",
+                format!("the browser runs as {}, which other programs may use too", user.name),
+                format!("useradd --system {BROWSER_USER}"),
+            )
         });
     }
-    let page = ["--headless", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--dump-dom", "data:text/html,<p>works"];
+    let page = [
+        "--headless",
+        "--disable-gpu",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--dump-dom",
+        "data:text/html,<p>works",
+    ];
     checks.push(match run(&program, &page, user.as_ref()).await {
         Ok(dom) if dom.contains("works") => good("sandbox", "the browser renders a page with its sandbox on"),
         Ok(said) | Err(said) => {
@@ -157,7 +181,11 @@ async fn browser() -> Vec<Check> {
 async fn run(program: &Path, args: &[&str], user: Option<&RunAs>) -> Result<String, String> {
     let home = tempfile::Builder::new().prefix("fonds-doctor").tempdir_in("/tmp").map_err(|e| e.to_string())?;
     let mut cmd = Command::new(program);
-    cmd.args(args).current_dir("/").env("HOME", home.path()).env("XDG_CONFIG_HOME", home.path()).env("XDG_CACHE_HOME", home.path());
+    cmd.args(args)
+        .current_dir("/")
+        .env("HOME", home.path())
+        .env("XDG_CONFIG_HOME", home.path())
+        .env("XDG_CACHE_HOME", home.path());
     if args.len() > 1 {
         cmd.arg(format!("--user-data-dir={}", home.path().join("profile").display()));
     }
@@ -183,14 +211,22 @@ fn fonts() -> Vec<Check> {
     }
     let any = |part: &str| names.iter().any(|n| n.contains(part));
     let mut checks = vec![if names.is_empty() {
-        warning("fonts", "none: screenshots and PDFs show boxes instead of letters", "Debian: apt-get install fonts-dejavu-core fonts-liberation fonts-noto-color-emoji")
+        warning(
+            "fonts",
+            "none: screenshots and PDFs show boxes instead of letters",
+            "Debian: apt-get install fonts-dejavu-core fonts-liberation fonts-noto-color-emoji",
+        )
     } else {
         good("fonts", format!("{} files", names.len()))
     }];
     if !names.is_empty() && !(any("emoji") && any("cjk")) {
         let lack = if any("emoji") { "Chinese, Japanese and Korean" } else { "emoji" };
         let package = if any("emoji") { "fonts-noto-cjk" } else { "fonts-noto-color-emoji" };
-        checks.push(warning("more fonts", format!("none for {lack}"), format!("If you archive pages with them: apt-get install {package}")));
+        checks.push(warning(
+            "more fonts",
+            format!("none for {lack}"),
+            format!("If you archive pages with them: apt-get install {package}"),
+        ));
     }
     checks
 }
@@ -212,7 +248,11 @@ fn space(home: &Home) -> Check {
         Ok(fs) => {
             let free = fs.f_bavail.saturating_mul(fs.f_frsize);
             let found = format!("{} free for {}", size(free), home.dir().display());
-            if free < SPACE { warning("space", found, "A page with all outputs takes 1 to 10 MB. Choose another place with --data.") } else { good("space", found) }
+            if free < SPACE {
+                warning("space", found, "A page with all outputs takes 1 to 10 MB. Choose another place with --data.")
+            } else {
+                good("space", found)
+            }
         }
         Err(error) => warning("space", error.to_string(), ""),
     }
@@ -220,7 +260,11 @@ fn space(home: &Home) -> Check {
 
 fn files() -> Check {
     match getrlimit(Resource::Nofile).maximum {
-        Some(n) if n < FILES => warning("open files", format!("at most {n}"), format!("Raise the hard limit to {FILES} or more (ulimit -Hn, LimitNOFILE=).")),
+        Some(n) if n < FILES => warning(
+            "open files",
+            format!("at most {n}"),
+            format!("Raise the hard limit to {FILES} or more (ulimit -Hn, LimitNOFILE=)."),
+        ),
         Some(n) => good("open files", format!("at most {n}")),
         None => good("open files", "no limit"),
     }
@@ -231,7 +275,11 @@ fn core_dumps() -> Check {
     let pattern = clean(&pattern);
     // A limit of zero is not heeded by a program that the kernel pipes the dump to.
     if pattern.starts_with('|') {
-        warning("core dumps", format!("are handed to {}", pattern.trim_start_matches('|')), "A crashed page could be written to the disk by it; fonds turns off the ordinary ones itself.")
+        warning(
+            "core dumps",
+            format!("are handed to {}", pattern.trim_start_matches('|')),
+            "A crashed page could be written to the disk by it; fonds turns off the ordinary ones itself.",
+        )
     } else {
         good("core dumps", "turned off for everything fonds starts")
     }
@@ -243,7 +291,11 @@ async fn port(home: &Home) -> Check {
     }
     match listen(Some(DEFAULT_PORT)).await {
         Ok(_) => good("port", format!("{DEFAULT_PORT} is free on 127.0.0.1")),
-        Err(_) => warning("port", format!("{DEFAULT_PORT} is taken on 127.0.0.1"), "Another one is taken instead; --port chooses it."),
+        Err(_) => warning(
+            "port",
+            format!("{DEFAULT_PORT} is taken on 127.0.0.1"),
+            "Another one is taken instead; --port chooses it.",
+        ),
     }
 }
 

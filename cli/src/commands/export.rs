@@ -2,58 +2,171 @@
 
 use super::Context;
 use crate::args::Export;
+use crate::assembly::{Assembly, AssemblyError, Originals, SOFTWARE, missing_originals};
 use crate::client::Client;
 use crate::client::find::{Found, find};
-use crate::client::view::{Link, Snapshot, read};
+use crate::client::view::{Crawl, Link, Snapshot, read};
 use crate::failure::Failure;
-use crate::units::size;
+use crate::output::clean;
+use crate::units::{count, size};
+use chrono::{DateTime, Utc};
+use fonds_warc::PackageMeta;
 use http_body_util::BodyExt;
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
+
+/// Earlier pages of a crawl that are looked through for what a page's revisits refer to. They are mostly
+/// the first few; a page that needs more is better exported with its crawl.
+const DONORS: usize = 200;
 
 /// Writes the file.
 ///
 /// # Errors
-/// When the snapshot has none yet, or the file cannot be written.
+/// When there is nothing to export yet, or the file cannot be written.
 pub async fn export(cx: &Context, args: Export) -> Result<(), Failure> {
     let client = Client::find(&cx.home)?;
     let found = find(&client, &args.id).await?;
-    match &found {
-        Found::Snapshot(row) => snapshot(cx, &client, &read(row), args.output.as_deref()).await,
-        Found::Crawl(row) => Err(Failure::new("NOT_YET", format!("crawl {}", row["id"]))),
-    }
-}
-
-async fn snapshot(cx: &Context, client: &Client, page: &Snapshot, output: Option<&Path>) -> Result<(), Failure> {
-    let link: Link = read(&client.get(&format!("/v1/snapshots/{}/wacz", page.id), &[("link", "true".to_owned())]).await?);
-    if output == Some(Path::new("-")) {
-        download(client, &link, &mut tokio::io::stdout()).await?;
-        return Ok(());
-    }
-    let path = output.map_or_else(|| PathBuf::from(file_name(&page.host, &page.id)), Path::to_owned);
-    let part = path.with_extension("wacz.part");
-    let io = |e: std::io::Error| Failure::io(path.display(), &e);
-    let mut file = tokio::fs::File::create(&part).await.map_err(io)?;
-    let written = match download(client, &link, &mut file).await {
-        Ok(written) => written,
-        Err(failure) => {
-            // Half a package helps nobody.
-            let _ = tokio::fs::remove_file(&part).await;
-            return Err(failure);
+    let (name, made) = match &found {
+        Found::Snapshot(row) => {
+            let page: Snapshot = read(row);
+            (file_name(&page.host, &page.id), snapshot(cx, &client, &page).await?)
+        }
+        Found::Crawl(row) => {
+            let crawl: Crawl = read(row);
+            (file_name("crawl", &crawl.id), whole_crawl(cx, &client, &crawl).await?)
         }
     };
-    file.sync_all().await.map_err(io)?;
-    tokio::fs::rename(&part, &path).await.map_err(io)?;
-    cx.out.value(&json!({"snapshot": page.id, "file": path, "size": written}));
+    if args.output.as_deref() == Some(Path::new("-")) {
+        return to_stdout(made).await;
+    }
+    let path = args.output.unwrap_or_else(|| PathBuf::from(name));
+    let target = path.clone();
+    let written = blocking(move || place(made, &target)).await?;
+    cx.out.value(&json!({"id": found.id(), "file": path, "size": written}));
     cx.out.line(format_args!("{} ({})", path.display(), size(written)));
     Ok(())
 }
 
-/// Copies what the link leads to and checks it against what the service says of it.
-async fn download(client: &Client, link: &Link, to: &mut (impl AsyncWrite + Unpin)) -> Result<u64, Failure> {
+/// The snapshot's own package, byte for byte, unless it refers to bodies that other packages hold: then
+/// one that holds them itself.
+async fn snapshot(cx: &Context, client: &Client, page: &Snapshot) -> Result<File, Failure> {
+    let package = download(client, &page.id).await?.ok_or_else(|| {
+        Failure::new("NO_WACZ", format!("no WACZ was made of snapshot {}", page.id))
+            .advise("Archive the page again with the outputs warc and wacz.")
+    })?;
+    let (package, mut wanted) = blocking(move || {
+        let wanted = missing_originals(&package)?;
+        Ok((package, wanted))
+    })
+    .await?;
+    if wanted.is_empty() {
+        return Ok(package);
+    }
+    let mut originals = Originals::default();
+    for donor in donors(client, page).await? {
+        if wanted.is_empty() {
+            break;
+        }
+        if let Some(donor) = download(client, &donor).await? {
+            (originals, wanted) = blocking(move || {
+                originals.take(&donor, &mut wanted)?;
+                Ok((originals, wanted))
+            })
+            .await?;
+        }
+    }
+    if !wanted.is_empty() {
+        cx.out.note(format_args!(
+            "fonds: {} of this page is held by other snapshots that were not found; `fonds export {} --wacz` writes the whole crawl",
+            count(wanted.len() as u64, "part"),
+            page.crawl_id
+        ));
+    }
+    let meta = meta(page.title.as_deref().unwrap_or(&page.url), Some(page));
+    blocking(move || {
+        let mut assembly = Assembly::new(meta.created)?;
+        assembly.add(&package, None, Some(&mut originals))?;
+        finish(assembly, &meta)
+    })
+    .await
+}
+
+/// Other snapshots of the page's crawl, the oldest first: a body is held by the first page that had it.
+async fn donors(client: &Client, page: &Snapshot) -> Result<Vec<String>, Failure> {
+    let ids = pages_of(client, &page.crawl_id).await?;
+    Ok(ids.into_iter().map(|p| p.id).filter(|id| *id != page.id).take(DONORS).collect())
+}
+
+async fn pages_of(client: &Client, crawl: &str) -> Result<Vec<Snapshot>, Failure> {
+    let rows = client.list("/v1/snapshots", &[("crawl", crawl.to_owned())], usize::MAX).await?;
+    Ok(rows.iter().rev().map(read).collect())
+}
+
+async fn whole_crawl(cx: &Context, client: &Client, crawl: &Crawl) -> Result<File, Failure> {
+    if !crawl.is_over() {
+        cx.out.note(format_args!(
+            "fonds: crawl {} is still {}; what is archived by now is exported",
+            crawl.id, crawl.status
+        ));
+    }
+    let pages = pages_of(client, &crawl.id).await?;
+    let name = if crawl.label.is_empty() { format!("crawl {}", crawl.id) } else { clean(&crawl.label) };
+    let meta = meta(&name, pages.iter().find(|p| p.depth == 0));
+    let mut assembly = Assembly::new(meta.created).map_err(assembly_failure)?;
+    let mut without = 0u64;
+    for page in &pages {
+        let Some(package) = download(client, &page.id).await? else {
+            without += 1;
+            continue;
+        };
+        let id = page.id.clone();
+        assembly = blocking(move || {
+            assembly.add(&package, Some(&id), None)?;
+            Ok(assembly)
+        })
+        .await?;
+    }
+    if assembly.pages() == 0 {
+        return Err(Failure::new("NO_WACZ", format!("crawl {} has no page with a WACZ", crawl.id)));
+    }
+    if without > 0 {
+        cx.out.note(format_args!("fonds: {} of the crawl without a WACZ left out", count(without, "page")));
+    }
+    blocking(move || finish(assembly, &meta)).await
+}
+
+fn meta(title: &str, first: Option<&Snapshot>) -> PackageMeta {
+    let date = |stamp: &String| DateTime::parse_from_rfc3339(stamp).ok().map(|t| t.to_utc());
+    PackageMeta {
+        title: Some(clean(title)),
+        created: Utc::now(),
+        software: SOFTWARE.to_owned(),
+        main_page_url: first.map(|p| p.url.clone()),
+        main_page_date: first.and_then(|p| p.downloaded_at.as_ref().and_then(date)),
+        ..PackageMeta::default()
+    }
+}
+
+fn finish(assembly: Assembly, meta: &PackageMeta) -> Result<File, AssemblyError> {
+    let mut out = tempfile::tempfile()?;
+    assembly.finish(&mut out, meta)?;
+    Ok(out)
+}
+
+/// The package of a snapshot in a temporary file; none when it has none or is not done yet.
+async fn download(client: &Client, id: &str) -> Result<Option<File>, Failure> {
+    let answer = client.get(&format!("/v1/snapshots/{id}/wacz"), &[("link", "true".to_owned())]).await;
+    let link: Link = match answer {
+        Ok(value) => read::<Link>(&value),
+        Err(failure) if matches!(failure.code.as_str(), "NO_WACZ" | "NOT_SEALED") => return Ok(None),
+        Err(failure) => return Err(failure),
+    };
+    let io = |e: std::io::Error| Failure::io("a temporary file", &e);
     let mut body = client.open(&link.url).await?.into_body();
+    let mut file = tokio::fs::File::from_std(tempfile::tempfile().map_err(io)?);
     let mut hash = Sha256::new();
     let mut written = 0;
     while let Some(frame) = body.frame().await {
@@ -61,26 +174,67 @@ async fn download(client: &Client, link: &Link, to: &mut (impl AsyncWrite + Unpi
         if let Ok(data) = frame.into_data() {
             hash.update(&data);
             written += data.len() as u64;
-            to.write_all(&data).await.map_err(|e| Failure::io("writing the file", &e))?;
+            file.write_all(&data).await.map_err(io)?;
         }
     }
-    to.flush().await.map_err(|e| Failure::io("writing the file", &e))?;
+    file.flush().await.map_err(io)?;
     let digest = hex::encode(hash.finalize());
     if link.size.is_some_and(|s| s != written) || link.sha256.as_ref().is_some_and(|s| *s != digest) {
-        return Err(Failure::new("DAMAGED", "what was downloaded is not what the service has").advise("Try again."));
+        return Err(
+            Failure::new("DAMAGED", format!("the package of snapshot {id} did not arrive whole")).advise("Try again.")
+        );
     }
+    Ok(Some(file.into_std().await))
+}
+
+/// Work on files, away from the runtime's threads.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AssemblyError> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result.map_err(assembly_failure),
+        Err(error) => Err(Failure::new("INTERNAL", error.to_string())),
+    }
+}
+
+fn assembly_failure(error: AssemblyError) -> Failure {
+    match error {
+        AssemblyError::Io(e) => Failure::io("the export", &e),
+        other => Failure::new("DAMAGED", format!("a stored package cannot be read: {other}")),
+    }
+}
+
+/// Puts the finished file into its place, whole or not at all.
+fn place(made: File, path: &Path) -> Result<u64, AssemblyError> {
+    use std::io::{Seek, SeekFrom};
+    let mut made = made;
+    made.seek(SeekFrom::Start(0))?;
+    let dir = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut part = tempfile::Builder::new().prefix(".fonds-export").tempfile_in(dir)?;
+    let written = std::io::copy(&mut made, part.as_file_mut())?;
+    part.as_file().sync_all()?;
+    let file = part.persist(path).map_err(|e| e.error)?;
+    // A temporary file is its owner's alone; an export is an ordinary file.
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))?;
     Ok(written)
 }
 
-/// `example.org-0192f0c1.wacz`.
+async fn to_stdout(made: File) -> Result<(), Failure> {
+    use std::io::{Seek, SeekFrom};
+    blocking(move || {
+        let mut made = made;
+        made.seek(SeekFrom::Start(0))?;
+        std::io::copy(&mut made, &mut std::io::stdout().lock())?;
+        Ok(())
+    })
+    .await
+}
+
+/// `example.org-0192f0c1-2b3c.wacz`.
 fn file_name(host: &str, id: &str) -> String {
     let host: String = host.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
     format!("{}-{}.wacz", host.trim_matches(['.', '-']), id.get(..13).unwrap_or(id))
-}
-
-#[expect(dead_code, reason = "names what the crawl export will list")]
-fn ids(rows: &[Value]) -> Vec<&str> {
-    rows.iter().filter_map(|r| r["id"].as_str()).collect()
 }
 
 #[cfg(test)]
@@ -89,7 +243,24 @@ mod tests {
 
     #[test]
     fn the_file_is_named_after_host_and_id() {
-        assert_eq!(file_name("example.org:8080", "0192f0c1-2b3c-7d4e-8f90-123456789abc"), "example.org-8080-0192f0c1-2b3c.wacz");
+        assert_eq!(
+            file_name("example.org:8080", "0192f0c1-2b3c-7d4e-8f90-123456789abc"),
+            "example.org-8080-0192f0c1-2b3c.wacz"
+        );
         assert_eq!(file_name("../..", "x"), "-x.wacz");
+    }
+
+    #[test]
+    fn an_export_replaces_its_target_whole() {
+        use std::io::Write;
+        let dir = tempfile::tempdir().expect("temp dir");
+        let path = dir.path().join("out.wacz");
+        std::fs::write(&path, "old").expect("written");
+        let mut made = tempfile::tempfile().expect("temp file");
+        made.write_all(b"new content").expect("written");
+        assert_eq!(place(made, &path).expect("placed"), 11);
+        assert_eq!(std::fs::read(&path).expect("read"), b"new content");
+        assert_eq!(std::fs::read_dir(dir.path()).expect("listed").count(), 1, "nothing else is left");
+        assert!(place(tempfile::tempfile().expect("temp file"), Path::new("/no/such/dir/x.wacz")).is_err());
     }
 }

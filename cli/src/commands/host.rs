@@ -80,7 +80,10 @@ pub(super) fn tell(cx: &Context, host: &HostFile) {
     cx.out.value(&public(host, &cx.home, true));
     cx.out.line(format_args!("fonds runs at {} for {}", host.url, cx.home.dir().display()));
     cx.out.line(format_args!("  token   {}", host.token));
-    cx.out.line(format_args!("          (also in {}; make others with `fonds token create NAME`)", cx.home.token().display()));
+    cx.out.line(format_args!(
+        "          (also in {}; make others with `fonds token create NAME`)",
+        cx.home.token().display()
+    ));
     cx.out.line("  next    fonds add https://example.org/ --depth 1 --wait");
     if host.allow_private {
         cx.out.line("  note    private and loopback addresses may be archived (--allow-private)");
@@ -158,7 +161,9 @@ pub async fn status(cx: &Context) -> Result<(), Failure> {
     };
     let stats = client.get("/v1/system/stats", &[]).await?;
     if cx.out.json {
-        let mut value = host.as_ref().map_or_else(|| json!({"running": true, "url": client.address()}), |h| public(h, &cx.home, false));
+        let mut value = host
+            .as_ref()
+            .map_or_else(|| json!({"running": true, "url": client.address()}), |h| public(h, &cx.home, false));
         value["stats"] = stats;
         cx.out.value(&value);
         return Ok(());
@@ -194,7 +199,11 @@ fn stat_lines(stats: &Value) -> Vec<String> {
         ),
         format!("  snapshots  {} ({} open)", amount(&stats["snapshots"]["total"]), amount(&stats["snapshots"]["open"])),
         format!("  results    {}", amount(&stats["results"]["total"])),
-        format!("  stored     {} in {}", size(number(&stats["objects"]["bytes"])), count(number(&stats["objects"]["total"]), "object")),
+        format!(
+            "  stored     {} in {}",
+            size(number(&stats["objects"]["bytes"])),
+            count(number(&stats["objects"]["total"]), "object")
+        ),
         format!("  database   {}", size(number(&stats["database_bytes"]))),
         format!("  last sweep {}", stats["sweep_last_tick"].as_str().unwrap_or("none yet")),
     ];
@@ -202,8 +211,15 @@ fn stat_lines(stats: &Value) -> Vec<String> {
         let (queued, running) = (number(&kind["queued"]), number(&kind["running"]));
         if queued + running > 0 {
             let oldest = kind["oldest_due_s"].as_f64().unwrap_or(0.0).max(0.0);
-            let oldest = if oldest >= 1.0 { format!(", the oldest waits since {}", time(Duration::from_secs_f64(oldest))) } else { String::new() };
-            lines.push(format!("  {:<10} {running} running, {queued} queued{oldest}", kind["kind"].as_str().unwrap_or("?")));
+            let oldest = if oldest >= 1.0 {
+                format!(", the oldest waits since {}", time(Duration::from_secs_f64(oldest)))
+            } else {
+                String::new()
+            };
+            lines.push(format!(
+                "  {:<10} {running} running, {queued} queued{oldest}",
+                kind["kind"].as_str().unwrap_or("?")
+            ));
         }
     }
     let failed = &stats["failed_tasks_24h"];

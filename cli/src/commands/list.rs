@@ -21,8 +21,13 @@ pub async fn list(cx: &Context, args: List) -> Result<(), Failure> {
     if let Some(id) = &args.crawl {
         filters.push(("crawl", crawl_id(&client, id).await?));
     }
-    let given =
-        [("tag", args.tag), ("domain", args.domain), ("url", args.url), ("url_prefix", args.url_prefix), ("status", args.status)];
+    let given = [
+        ("tag", args.tag),
+        ("domain", args.domain),
+        ("url", args.url),
+        ("url_prefix", args.url_prefix),
+        ("status", args.status),
+    ];
     filters.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
     if args.failed {
         filters.push(("failed", "true".to_owned()));
@@ -106,7 +111,8 @@ pub async fn tasks(cx: &Context, args: Tasks) -> Result<(), Failure> {
     let rows = client.list("/v1/tasks", &filters, args.paging.limit).await?;
     cx.out.rows(&rows, &["ID", "KIND", "STATUS", "TRY", "FOR", "LEASE LEFT", "ABOUT"], |row| {
         let task: Task = read(row);
-        let seconds = |s: Option<f64>| s.map_or_else(|| "-".to_owned(), |s| time(Duration::from_secs_f64(s.clamp(0.0, 1e9))));
+        let seconds =
+            |s: Option<f64>| s.map_or_else(|| "-".to_owned(), |s| time(Duration::from_secs_f64(s.clamp(0.0, 1e9))));
         let status = if task.held { "held".to_owned() } else { task.status };
         vec![
             task.id,
@@ -115,7 +121,10 @@ pub async fn tasks(cx: &Context, args: Tasks) -> Result<(), Failure> {
             format!("{}/{}", task.attempt, task.max_attempts),
             seconds(task.running_s),
             seconds(task.lease_left_s),
-            task.error.map_or_else(|| task.crawl_id.map(|c| format!("crawl {c}")).unwrap_or_default(), |e| cut(&e.line(), 100)),
+            task.error.map_or_else(
+                || task.crawl_id.map(|c| format!("crawl {c}")).unwrap_or_default(),
+                |e| cut(&e.line(), 100),
+            ),
         ]
     });
     Ok(())

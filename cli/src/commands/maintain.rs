@@ -28,7 +28,11 @@ pub async fn tag(cx: &Context, args: Tag) -> Result<(), Failure> {
     cx.out.value(&answer);
     let row: Snapshot = read(&answer);
     let tags: Vec<String> = row.tags.iter().map(|t| clean(t)).collect();
-    cx.out.line(format_args!("{}: {}", found.id(), if tags.is_empty() { "no tags".to_owned() } else { tags.join(", ") }));
+    cx.out.line(format_args!(
+        "{}: {}",
+        found.id(),
+        if tags.is_empty() { "no tags".to_owned() } else { tags.join(", ") }
+    ));
     Ok(())
 }
 
@@ -70,7 +74,8 @@ fn confirmed(what: &[String]) -> Result<bool, Failure> {
 /// When there is no host, or the sweep fails.
 pub async fn sweep(cx: &Context) -> Result<(), Failure> {
     let host = cx.home.host().ok_or_else(|| {
-        no_host(&cx.home).advise("The sweep runs where the service runs; in the cloud its schedule does it every minute.")
+        no_host(&cx.home)
+            .advise("The sweep runs where the service runs; in the cloud its schedule does it every minute.")
     })?;
     let client = Client::of(&host)?;
     let db = open_database(&host.database_url)?;
@@ -95,7 +100,8 @@ pub async fn sweep(cx: &Context) -> Result<(), Failure> {
             }
             _ => {
                 let error: crate::client::view::RowError = read(&row["error"]);
-                let detail = if error.code.is_empty() { "the sweep has not ended in time".to_owned() } else { error.line() };
+                let detail =
+                    if error.code.is_empty() { "the sweep has not ended in time".to_owned() } else { error.line() };
                 return Err(Failure::new("SWEEP_FAILED", detail).advise("See `fonds tasks --kind sweep --status all`."));
             }
         }
@@ -132,7 +138,8 @@ pub async fn token(cx: &Context, args: Token) -> Result<(), Failure> {
                     (None, Some(at)) => format!("until {}", moment(at)),
                     (None, None) => "good".to_owned(),
                 };
-                let scopes: Vec<&str> = row["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                let scopes: Vec<&str> =
+                    row["scopes"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
                 let used = row["last_used_at"].as_str().map_or_else(|| "never".to_owned(), moment);
                 vec![text("id"), clean(&text("name")), scopes.join(","), moment(&text("created_at")), used, state]
             });
@@ -153,10 +160,16 @@ pub async fn token(cx: &Context, args: Token) -> Result<(), Failure> {
 /// When the database cannot be reached or is newer than this program.
 pub async fn migrate(cx: &Context, args: Migrate) -> Result<(), Failure> {
     let url = args.database_url.or_else(|| cx.home.host().map(|h| h.database_url)).ok_or_else(|| {
-        Failure::usage("no database: give --database-url URL").advise("The private database of `fonds up` is migrated when it starts.")
+        Failure::usage("no database: give --database-url URL")
+            .advise("The private database of `fonds up` is migrated when it starts.")
     })?;
     let db = open_database(&url)?;
-    let done = db.migrate().await;
+    // Reached first: a database that is away is another failure than a migration that does not apply.
+    let done = async {
+        db.conn().await.map(drop)?;
+        db.migrate().await
+    }
+    .await;
     db.close().await;
     done?;
     cx.out.value(&json!({"migrated": true}));

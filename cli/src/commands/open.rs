@@ -23,14 +23,17 @@ pub async fn open(cx: &Context, args: Open) -> Result<(), Failure> {
     let (extractor, file) = choose(&page, args.output.as_deref())?;
     let path = format!("/v1/snapshots/{}/files/{extractor}/{}", page.id, encode(&file.path));
     let link: Link = read(&client.get(&path, &[("link", "true".to_owned())]).await?);
-    cx.out.value(&json!({"snapshot": page.id, "output": extractor, "path": file.path, "url": link.url, "size": file.size}));
+    cx.out.value(
+        &json!({"snapshot": page.id, "output": extractor, "path": file.path, "url": link.url, "size": file.size}),
+    );
     cx.out.line(&link.url);
     let screen = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|v| std::env::var_os(v).is_some());
     if args.print || cx.out.json || !(screen || cfg!(target_os = "macos")) {
         return Ok(());
     }
     let opener = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let opened = Command::new(opener).arg(&link.url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let opened =
+        Command::new(opener).arg(&link.url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     if opened.is_err() {
         cx.out.note("fonds: no program to open it was found; the address is good for 15 minutes");
     }
@@ -41,11 +44,15 @@ fn choose(page: &Snapshot, wanted: Option<&str>) -> Result<(String, File), Failu
     let with_files = || page.results.iter().filter(|r| !r.files.is_empty());
     let found = match wanted {
         Some(name) => with_files().find(|r| r.extractor == name),
-        None => PREFERRED.iter().find_map(|name| with_files().find(|r| r.extractor == *name)).or_else(|| with_files().next()),
+        None => PREFERRED
+            .iter()
+            .find_map(|name| with_files().find(|r| r.extractor == *name))
+            .or_else(|| with_files().next()),
     };
     let failure = || {
         let names: Vec<&str> = with_files().map(|r| r.extractor.as_str()).collect();
-        let has = if names.is_empty() { "It has no files.".to_owned() } else { format!("It has: {}.", names.join(", ")) };
+        let has =
+            if names.is_empty() { "It has no files.".to_owned() } else { format!("It has: {}.", names.join(", ")) };
         let what = wanted.map_or_else(|| "no file".to_owned(), |w| format!("no output {w}"));
         Failure::new("NO_SUCH_OUTPUT", format!("snapshot {} has {what}", page.id)).advise(has)
     };

@@ -44,7 +44,10 @@ impl Report {
         if crawl.counts.failed > 0 {
             for row in client.list("/v1/snapshots", &of_crawl(Some("failed")), NAMED).await? {
                 let page: Snapshot = read(&row);
-                let reason = page.error.as_ref().map_or_else(|| "no reason was kept".to_owned(), super::super::client::view::RowError::line);
+                let reason = page
+                    .error
+                    .as_ref()
+                    .map_or_else(|| "no reason was kept".to_owned(), super::super::client::view::RowError::line);
                 report.failed_pages.push((page.url, reason));
             }
         }
@@ -53,7 +56,8 @@ impl Report {
                 let id = row.get("id").and_then(Value::as_str).unwrap_or_default();
                 let page: Snapshot = read(&client.get(&format!("/v1/snapshots/{id}"), &[]).await?);
                 for result in page.results.iter().filter(|r| r.status == "failed") {
-                    let reason = result.error.as_ref().map_or_else(String::new, super::super::client::view::RowError::line);
+                    let reason =
+                        result.error.as_ref().map_or_else(String::new, super::super::client::view::RowError::line);
                     report.failed_outputs.push((result.extractor.clone(), page.url.clone(), reason));
                 }
             }
@@ -70,7 +74,11 @@ impl Report {
         };
         cx.out.line(format_args!(
             "{}: {}, {}, {}{reason}",
-            if crawl.label.is_empty() { format!("crawl {}", crawl.id) } else { format!("{} (crawl {})", crawl.label, crawl.id) },
+            if crawl.label.is_empty() {
+                format!("crawl {}", crawl.id)
+            } else {
+                format!("{} (crawl {})", crawl.label, crawl.id)
+            },
             count(n.sealed, "page"),
             count(n.results, "result"),
             size(n.bytes),
@@ -83,7 +91,12 @@ impl Report {
         if let Some(error) = &crawl.error {
             cx.out.line(format_args!("  the crawl: {}", error.line()));
         }
-        self.name("failed page", n.failed, self.failed_pages.iter().map(|(url, why)| format!("{}  {}", cut(url, 100), cut(why, 160))), cx);
+        self.name(
+            "failed page",
+            n.failed,
+            self.failed_pages.iter().map(|(url, why)| format!("{}  {}", cut(url, 100), cut(why, 160))),
+            cx,
+        );
         self.name(
             "failed output",
             n.results_failed,
@@ -120,7 +133,11 @@ fn page_line(page: &Snapshot) -> String {
     };
     let status = page.http_status.map_or_else(|| "-".to_owned(), |s| s.to_string());
     let title = page.title.as_deref().map(|t| format!("  {}", cut(t, 50))).unwrap_or_default();
-    let outputs = format!("{} ok{}", page.n_ok, if page.n_failed > 0 { format!(", {} failed", page.n_failed) } else { String::new() });
+    let outputs = format!(
+        "{} ok{}",
+        page.n_ok,
+        if page.n_failed > 0 { format!(", {} failed", page.n_failed) } else { String::new() }
+    );
     format!("{state:<6} {status:>3}  {:<60}  {outputs:<16} {:>7}{title}", cut(&page.url, 60), size(page.size))
 }
 
@@ -138,15 +155,23 @@ pub fn verdict(crawl: &Crawl) -> Result<(), Failure> {
         parts.push(count(n.results_failed, "output"));
     }
     if let Some(error) = &crawl.error {
-        return Err(Failure::new(&error.code, format!("crawl {}: {}", crawl.id, error.detail.clone().unwrap_or_default()))
-            .advise(error.advice.clone().unwrap_or_default()));
+        return Err(Failure::new(
+            &error.code,
+            format!("crawl {}: {}", crawl.id, error.detail.clone().unwrap_or_default()),
+        )
+        .advise(error.advice.clone().unwrap_or_default()));
     }
     match crawl.stop_reason.as_deref() {
         Some("cancelled") => Err(Failure::new("CANCELLED", format!("crawl {} was cancelled", crawl.id))),
-        Some("no_viable_urls") => Err(Failure::new("NO_URLS", format!("crawl {} found no URL to archive in its input", crawl.id))),
+        Some("no_viable_urls") => {
+            Err(Failure::new("NO_URLS", format!("crawl {} found no URL to archive in its input", crawl.id)))
+        }
         _ if parts.is_empty() => Ok(()),
-        _ => Err(Failure::new("INCOMPLETE", format!("{} of crawl {} failed; everything else is archived", parts.join(" and "), crawl.id))
-            .advise(format!("Each is named above and in `fonds show {}`.", crawl.id))),
+        _ => Err(Failure::new(
+            "INCOMPLETE",
+            format!("{} of crawl {} failed; everything else is archived", parts.join(" and "), crawl.id),
+        )
+        .advise(format!("Each is named above and in `fonds show {}`.", crawl.id))),
     }
 }
 
@@ -168,7 +193,8 @@ mod tests {
         let clean = Counts { snapshots: 2, sealed: 2, ..Counts::default() };
         assert!(verdict(&crawl(clean, "done", None)).is_ok());
         assert!(verdict(&crawl(clean, "crawl_max_urls", None)).is_ok(), "a limit is what was asked for");
-        let failed = verdict(&crawl(Counts { failed: 1, results_failed: 2, ..clean }, "done", None)).expect_err("failed");
+        let failed =
+            verdict(&crawl(Counts { failed: 1, results_failed: 2, ..clean }, "done", None)).expect_err("failed");
         assert_eq!(failed.exit, Exit::Failed);
         assert!(failed.detail.starts_with("1 page and 2 outputs"), "{failed}");
         assert_eq!(verdict(&crawl(clean, "cancelled", None)).expect_err("cancelled").code, "CANCELLED");
@@ -179,9 +205,22 @@ mod tests {
 
     #[test]
     fn a_page_is_one_line() {
-        let mut page = Snapshot { url: "http://x/".into(), status: "sealed".into(), http_status: Some(200), n_ok: 14, size: 2048, title: Some("A\u{1b}b".into()), ..Snapshot::default() };
+        let mut page = Snapshot {
+            url: "http://x/".into(),
+            status: "sealed".into(),
+            http_status: Some(200),
+            n_ok: 14,
+            size: 2048,
+            title: Some("A\u{1b}b".into()),
+            ..Snapshot::default()
+        };
         let line = page_line(&page);
-        assert!(line.starts_with("ok     200  http://x/ ") && line.contains("14 ok") && line.ends_with("2.0 KB  A\u{fffd}b"), "{line}");
+        assert!(
+            line.starts_with("ok     200  http://x/ ")
+                && line.contains("14 ok")
+                && line.ends_with("2.0 KB  A\u{fffd}b"),
+            "{line}"
+        );
         page.error = Some(RowError::default());
         page.http_status = None;
         page.n_failed = 1;

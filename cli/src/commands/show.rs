@@ -83,7 +83,10 @@ fn snapshot_lines(page: &Snapshot) -> Vec<String> {
     add("title", page.title.as_deref().map(clean));
     let step = page.step.as_deref().map(|s| format!(" ({s})")).unwrap_or_default();
     add("status", Some(format!("{}{step}", page.status)));
-    add("answer", page.http_status.map(|s| format!("{s} {}", clean(page.mime.as_deref().unwrap_or_default())).trim().to_owned()));
+    add(
+        "answer",
+        page.http_status.map(|s| format!("{s} {}", clean(page.mime.as_deref().unwrap_or_default())).trim().to_owned()),
+    );
     add("failed", page.error.as_ref().map(|e| clean(&e.line())));
     add("advice", page.error.as_ref().and_then(|e| e.advice.clone()));
     add("captured", page.downloaded_at.as_deref().map(moment));
@@ -92,8 +95,14 @@ fn snapshot_lines(page: &Snapshot) -> Vec<String> {
     add("crawl", Some(page.crawl_id.clone()));
     add("size", Some(size(page.size)));
     for result in &page.results {
-        let why = result.error.as_ref().map(crate::client::view::RowError::line).or_else(|| result.output.clone()).unwrap_or_default();
-        lines.push(format!("  {:<20} {:<10} {}", result.extractor, result.status, cut(&why, 110)).trim_end().to_owned());
+        let why = result
+            .error
+            .as_ref()
+            .map(crate::client::view::RowError::line)
+            .or_else(|| result.output.clone())
+            .unwrap_or_default();
+        lines
+            .push(format!("  {:<20} {:<10} {}", result.extractor, result.status, cut(&why, 110)).trim_end().to_owned());
         for file in &result.files {
             lines.push(format!("      {} ({}, {})", clean(&file.path), size(file.size), clean(&file.mime)));
         }
@@ -108,10 +117,12 @@ mod tests {
 
     #[test]
     fn a_snapshot_is_shown_with_every_result_and_its_reason() {
-        let page = read(&json!({"id": "i", "url": "http://x/", "final_url": "http://y/", "title": "T\u{7}", "status": "sealed",
+        let page = read(
+            &json!({"id": "i", "url": "http://x/", "final_url": "http://y/", "title": "T\u{7}", "status": "sealed",
             "http_status": 404, "mime": "text/html", "tags": ["a"], "error": {"code": "HTTP_ERROR", "detail": null, "advice": "It is kept."},
             "results": [{"extractor": "pdf", "status": "failed", "error": {"code": "EXTRACTOR_TIMEOUT", "detail": "60 s"}},
-                        {"extractor": "title", "status": "succeeded", "output": "T", "files": [{"path": "title.txt", "size": 1, "mime": "text/plain"}]}]}));
+                        {"extractor": "title", "status": "succeeded", "output": "T", "files": [{"path": "title.txt", "size": 1, "mime": "text/plain"}]}]}),
+        );
         let text = snapshot_lines(&page).join("\n");
         for part in [
             "led to    http://y/",

@@ -93,13 +93,20 @@ impl DemoSite {
 
 async fn answer(State(origin): State<Arc<str>>, uri: Uri) -> Response<Body> {
     match uri.path() {
-        "/old/regulations" => response(StatusCode::MOVED_PERMANENTLY, "text/plain", Bytes::new(), Some("/regulations.html")),
+        "/old/regulations" => {
+            response(StatusCode::MOVED_PERMANENTLY, "text/plain", Bytes::new(), Some("/regulations.html"))
+        }
         "/chronicle.html" => response(StatusCode::OK, "text/html; charset=utf-8", Bytes::from(chronicle()), None),
         path => {
             let name = if path == "/" { "index.html" } else { path.trim_start_matches('/') };
             match SITE.iter().find(|f| f.path == name) {
                 Some(file) => response(StatusCode::OK, file.mime, filled(file, &origin), None),
-                None => response(StatusCode::NOT_FOUND, "text/html; charset=utf-8", Bytes::from_static(GONE.as_bytes()), None),
+                None => response(
+                    StatusCode::NOT_FOUND,
+                    "text/html; charset=utf-8",
+                    Bytes::from_static(GONE.as_bytes()),
+                    None,
+                ),
             }
         }
     }
@@ -138,14 +145,19 @@ fn chronicle() -> String {
         "carried a piano to the island and, a week later, back",
         "was painted, except for the side that nobody sees",
     ];
-    const SKIES: [&str; 6] = ["clear", "grey", "falling glass", "wind from the west", "rain in sheets", "not worth writing down"];
+    const SKIES: [&str; 6] =
+        ["clear", "grey", "falling glass", "wind from the west", "rain in sheets", "not worth writing down"];
     let mut page = String::with_capacity(LONG_PAGE + 4096);
     page.push_str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>The chronicle - The Lenn Harbour Book</title>\n<link rel=\"stylesheet\" href=\"/style/site.css\"></head><body><main><h2>The chronicle</h2>\n<p>Every day of the harbour since the book was begun. <a href=\"/\">Back to the quay.</a></p>\n");
     let mut day = 0;
     while page.len() < LONG_PAGE {
         // Steps that share no factor with the lists' lengths go through every combination.
         let (boat, deed, sky) = (BOATS[day * 3 % 5], DEEDS[day * 4 % 7], SKIES[day * 5 % 6]);
-        page.push_str(&format!("<p id=\"d{day}\"><b>Year {}, day {}.</b> Sky: {sky}. {boat} {deed}.</p>\n", 1 + day / 365, 1 + day % 365));
+        page.push_str(&format!(
+            "<p id=\"d{day}\"><b>Year {}, day {}.</b> Sky: {sky}. {boat} {deed}.</p>\n",
+            1 + day / 365,
+            1 + day % 365
+        ));
         day += 1;
     }
     page.push_str("</main></body></html>\n");
@@ -169,7 +181,9 @@ mod tests {
         let (mut checked, mut gone) = (0, Vec::new());
         for file in SITE.iter().filter(|f| f.path.ends_with(".html")) {
             let text = std::str::from_utf8(file.bytes).expect("UTF-8");
-            for part in text.split(['"', '\'']).filter(|p| p.starts_with('/') || p.ends_with(".html") || p.ends_with(".png")) {
+            for part in
+                text.split(['"', '\'']).filter(|p| p.starts_with('/') || p.ends_with(".html") || p.ends_with(".png"))
+            {
                 let path = part.split('#').next().unwrap_or_default();
                 let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
                 let (status, _, _) = get(&origin, &path).await;

@@ -129,8 +129,7 @@ impl Host {
             scratch: options.home.scratch(),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         };
-        let functions =
-            functions::start(deps).await.map_err(|e| Failure::new("FUNCTIONS_FAILED", format!("{e:#}")))?;
+        let functions = functions::start(deps).await.map_err(|e| Failure::new("FUNCTIONS_FAILED", format!("{e:#}")))?;
         let ticker = ticker::start(db.clone(), bell);
         let server = Server::start(listener, fonds_submit_api::router(api));
         let file = HostFile {
@@ -198,7 +197,11 @@ struct Signals {
 impl Signals {
     fn new() -> Result<Signals, Failure> {
         let on = |kind| signal(kind).map_err(|e| Failure::io("signals", &e));
-        Ok(Signals { term: on(SignalKind::terminate())?, int: on(SignalKind::interrupt())?, hup: on(SignalKind::hangup())? })
+        Ok(Signals {
+            term: on(SignalKind::terminate())?,
+            int: on(SignalKind::interrupt())?,
+            hup: on(SignalKind::hangup())?,
+        })
     }
 
     async fn next(&mut self) -> &'static str {

@@ -47,8 +47,11 @@ pub async fn detached(home: &Home, args: &[String]) -> Result<HostFile, Failure>
             return Err(failure);
         }
         if Instant::now() >= until {
-            return Err(Failure::new("HOST_NOT_READY", format!("fonds up is not ready after {} s", PATIENCE.as_secs()))
-                .advise(format!("It may still come up. Its log: {}", home.host_log().display())));
+            return Err(Failure::new(
+                "HOST_NOT_READY",
+                format!("fonds up is not ready after {} s", PATIENCE.as_secs()),
+            )
+            .advise(format!("It may still come up. Its log: {}", home.host_log().display())));
         }
         sleep(Duration::from_millis(50)).await;
     }
@@ -74,7 +77,12 @@ fn read_failure(line: &str) -> Option<Failure> {
     let value: serde_json::Value = serde_json::from_str(line).ok()?;
     let error = value.get("error")?;
     let text = |key: &str| error.get(key).and_then(|v| v.as_str()).map(str::to_owned);
-    Some(Failure { exit: Exit::Failed, code: text("code")?, detail: text("detail")?, advice: text("advice").unwrap_or_default() })
+    Some(Failure {
+        exit: Exit::Failed,
+        code: text("code")?,
+        detail: text("detail")?,
+        advice: text("advice").unwrap_or_default(),
+    })
 }
 
 #[cfg(test)]

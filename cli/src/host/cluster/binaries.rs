@@ -29,7 +29,9 @@ impl Binaries {
 pub fn installed() -> Vec<Binaries> {
     let mut found: Vec<Binaries> = Vec::new();
     for dir in candidates() {
-        let Ok(dir) = dir.join("postgres").canonicalize().map(|p| p.parent().map_or(dir, Path::to_owned)) else { continue };
+        let Ok(dir) = dir.join("postgres").canonicalize().map(|p| p.parent().map_or(dir, Path::to_owned)) else {
+            continue;
+        };
         if found.iter().all(|b| b.dir != dir)
             && dir.join("initdb").exists()
             && let Some(major) = version_of(&dir.join("postgres"))
@@ -63,8 +65,7 @@ fn version_of(postgres: &Path) -> Option<u32> {
 
 /// `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)` is 15.
 fn parse_version(text: &str) -> Option<u32> {
-    let digits: String =
-        text.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
+    let digits: String = text.chars().skip_while(|c| !c.is_ascii_digit()).take_while(char::is_ascii_digit).collect();
     digits.parse().ok()
 }
 
@@ -75,7 +76,8 @@ fn parse_version(text: &str) -> Option<u32> {
 pub fn choose(installed: &[Binaries], major: Option<u32>) -> Result<Binaries, ClusterError> {
     let fits = |b: &&Binaries| major.map_or(b.major >= OLDEST, |m| b.major == m);
     installed.iter().find(fits).cloned().ok_or_else(|| ClusterError::NoBinaries {
-        wanted: major.map_or_else(|| format!("{OLDEST} or newer"), |m| format!("{m}, which this archive was made with,")),
+        wanted: major
+            .map_or_else(|| format!("{OLDEST} or newer"), |m| format!("{m}, which this archive was made with,")),
         found: match installed {
             [] => "none is installed".to_owned(),
             some => format!("found {}", some.iter().map(|b| b.major.to_string()).collect::<Vec<_>>().join(", ")),

@@ -87,7 +87,11 @@ pub(super) fn create(config: &ClusterConfig) -> Result<(), ClusterError> {
 /// cluster's owner, and in a folder that every user may enter.
 pub(super) fn command(config: &ClusterConfig, program: &str) -> Command {
     let mut cmd = Command::new(config.binaries.program(program));
-    cmd.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir("/").stdin(Stdio::null());
+    cmd.env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .env("LANG", "C.UTF-8")
+        .current_dir("/")
+        .stdin(Stdio::null());
     if let Some(owner) = &config.owner {
         cmd.uid(owner.uid).gid(owner.gid);
     }
@@ -157,19 +161,21 @@ fn can_enter(dir: &Path, owner: Option<&RunAs>) -> Result<(), ClusterError> {
 }
 
 fn closed_to(dir: &Path, user: &RunAs) -> Option<PathBuf> {
-    dir.ancestors().skip(1).find(|at| {
-        std::fs::metadata(at).is_ok_and(|m| {
-            let bit = if m.uid() == user.uid {
-                0o100
-            } else if m.gid() == user.gid {
-                0o010
-            } else {
-                0o001
-            };
-            m.mode() & bit == 0
+    dir.ancestors()
+        .skip(1)
+        .find(|at| {
+            std::fs::metadata(at).is_ok_and(|m| {
+                let bit = if m.uid() == user.uid {
+                    0o100
+                } else if m.gid() == user.gid {
+                    0o010
+                } else {
+                    0o001
+                };
+                m.mode() & bit == 0
+            })
         })
-    })
-    .map(Path::to_owned)
+        .map(Path::to_owned)
 }
 
 #[cfg(test)]

@@ -34,9 +34,7 @@ pub fn processes(cluster: &Path) -> Vec<u32> {
     entries
         .filter(|e| e.metadata().is_ok_and(|m| m.uid() == owner))
         .filter_map(|e| e.file_name().to_str()?.parse().ok())
-        .filter(|pid| {
-            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|cmd| belongs(&cmd, cluster, &name))
-        })
+        .filter(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|cmd| belongs(&cmd, cluster, &name)))
         .collect()
 }
 

@@ -97,7 +97,9 @@ impl ClusterError {
                 "Debian and Ubuntu: apt-get install postgresql. Or name the folder of its programs in FONDS_POSTGRES_BIN, or use a database of your own with --database-url."
             }
             ClusterError::NoUser => "Create it (useradd --system postgres) or start fonds as another user than root.",
-            ClusterError::Unreachable { .. } => "Choose a folder it can enter with --data (such as /var/lib/fonds), or open that one (chmod o+x).",
+            ClusterError::Unreachable { .. } => {
+                "Choose a folder it can enter with --data (such as /var/lib/fonds), or open that one (chmod o+x)."
+            }
             ClusterError::NotOurs { .. } => "Remove it, or choose another data folder with --data.",
             ClusterError::Program { .. } | ClusterError::NotReady(_) | ClusterError::Io { .. } => {
                 "See logs/postgres.log in the data folder, and `fonds doctor`."
@@ -138,7 +140,8 @@ impl ClusterConfig {
     /// The URL of the database.
     #[must_use]
     pub fn url(&self) -> String {
-        let host: String = url::form_urlencoded::byte_serialize(self.socket_dir.as_os_str().as_encoded_bytes()).collect();
+        let host: String =
+            url::form_urlencoded::byte_serialize(self.socket_dir.as_os_str().as_encoded_bytes()).collect();
         format!("postgres://{NAME}@localhost:{PORT}/{NAME}?host={host}")
     }
 }
@@ -147,11 +150,7 @@ impl ClusterConfig {
 /// a folder of the same owner in `/tmp`.
 fn socket_dir(base: &Path) -> PathBuf {
     let near = base.join("run");
-    if near.as_os_str().len() <= SOCKET_DIR_MAX {
-        near
-    } else {
-        Path::new("/tmp").join(leftovers::cluster_name(base))
-    }
+    if near.as_os_str().len() <= SOCKET_DIR_MAX { near } else { Path::new("/tmp").join(leftovers::cluster_name(base)) }
 }
 
 /// What the server is doing.
