@@ -95,7 +95,7 @@ mod tests {
             request_id(&headers)
         };
         assert_eq!(with("abc-1_2.3"), "abc-1_2.3");
-        for odd in ["", "a b", "a\"b", "é"] {
+        for odd in ["", "a b", "a\"b"] {
             assert!(Uuid::parse_str(&with(odd)).is_ok(), "{odd}");
         }
         assert!(Uuid::parse_str(&request_id(&HeaderMap::new())).is_ok());

@@ -1,12 +1,12 @@
 //! Readers of bodies, queries and ids that answer problems naming the field.
 
-use crate::problem::{BAD_JSON, BAD_REQUEST, Problem, UNSUPPORTED_MEDIA_TYPE};
+use crate::problem::{BAD_JSON, Problem, UNSUPPORTED_MEDIA_TYPE};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::response::IntoResponse;
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -36,12 +36,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 }
 
 fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // serde would fill a struct from an array by position; no caller means that.
+    if bytes.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(match serde_json::from_slice::<IgnoredAny>(bytes) {
+            Ok(_) => Problem::field("body", "must be a JSON object"),
+            Err(e) => Problem::new(BAD_JSON, format!("the body is not JSON: {e}")),
+        });
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|e| {
-        let field = e.path().to_string();
+        let path = e.path().to_string();
         let inner = e.into_inner();
         match inner.classify() {
-            serde_json::error::Category::Data => Problem::field(field_name(&field), without_place(&inner.to_string())),
+            serde_json::error::Category::Data => refused(&path, &inner.to_string()),
             _ => Problem::new(BAD_JSON, format!("the body is not JSON: {inner}")),
         }
     })?;
@@ -49,14 +56,21 @@ fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// The path of the whole body is a dot.
-fn field_name(path: &str) -> String {
-    if path == "." { "body".to_owned() } else { path.to_owned() }
-}
-
-/// Line and column say nothing to someone whose program wrote the JSON; the path does.
-fn without_place(message: &str) -> String {
-    message.split(" at line ").next().unwrap_or(message).to_owned()
+/// Names the member an error is about; `path` leads to where it was met, a dot being the whole.
+fn refused(path: &str, message: &str) -> Problem {
+    // Line and column say nothing to someone whose program wrote the JSON; the path does.
+    let message = message.split(" at line ").next().unwrap_or(message);
+    let parent = if path == "." { "" } else { path };
+    // What is missing has no place yet. What is unknown has one in JSON, none in a query.
+    let named = |what: &str| message.strip_prefix(what).and_then(|m| m.split('`').next());
+    let field = match (named("missing field `"), named("unknown field `")) {
+        (Some(missing), _) if parent.is_empty() => missing.to_owned(),
+        (Some(missing), _) => format!("{parent}.{missing}"),
+        (None, Some(unknown)) if parent.is_empty() => unknown.to_owned(),
+        _ if parent.is_empty() => "body".to_owned(),
+        _ => parent.to_owned(),
+    };
+    Problem::field(field, message.to_owned())
 }
 
 /// A query string.
@@ -73,13 +87,7 @@ fn from_query<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let pairs = serde_urlencoded::Deserializer::new(url::form_urlencoded::parse(query.as_bytes()));
     serde_path_to_error::deserialize(pairs).map_err(|e| {
         let path = e.path().to_string();
-        let message = e.into_inner().to_string();
-        // An unknown name is found before there is a path to it.
-        let named = message.strip_prefix("unknown field `").and_then(|m| m.split('`').next()).map(str::to_owned);
-        match named.or_else(|| (path != "." && !path.is_empty()).then(|| path.clone())) {
-            Some(field) => Problem::field(field, message),
-            None => Problem::new(BAD_REQUEST, format!("the query cannot be read: {message}")),
-        }
+        refused(&path, &e.into_inner().to_string())
     })
 }
 
@@ -148,7 +156,10 @@ mod tests {
             ("[]", 422, "body"),
             (r#"{"inner":{"n":[1,"x"]}}"#, 422, "inner.n[1]"),
             (r#"{"inner":{"n":[-1]}}"#, 422, "inner.n[0]"),
-            (r#"{"inner":{}}"#, 422, "inner"),
+            (r#"{"inner":{}}"#, 422, "inner.n"),
+            ("[1,2]", 422, "body"),
+            ("7", 422, "body"),
+            ("[1,", 400, ""),
             (r#"{"inner":{"n":[],"m":1}}"#, 422, "inner.m"),
             (r#"{"other":1}"#, 422, "other"),
         ] {

@@ -19,6 +19,9 @@ const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_')
 /// they work under whatever name the API is reached by. This one is only ever a placeholder.
 pub(crate) const SIGNER_BASE: &str = "http://blobs.invalid/blobs/";
 
+/// The object that stands for every file without a byte; the store is not asked for it.
+pub(crate) const EMPTY: &str = "empty";
+
 /// Where the request was sent to, put into the request by a driver that knows better than the
 /// `Host` header (API Gateway: host and stage).
 #[derive(Debug, Clone)]
@@ -73,11 +76,15 @@ impl Base {
 
     /// A link to a file that needs no token until it expires.
     pub(crate) fn signed(&self, state: &ApiState, file: &StoredFile) -> Result<(String, DateTime<Utc>), Problem> {
-        let key = BlobKey::parse(file.object.clone()).map_err(Problem::internal)?;
-        let whole = file.offset == 0 && file.length.is_none();
+        // A signed range has at least one byte, so a file of none has a name of its own.
+        let empty = file.length == Some(0);
+        let object = if empty { EMPTY.to_owned() } else { file.object.clone() };
+        let key = BlobKey::parse(object).map_err(Problem::internal)?;
+        let whole = empty || (file.offset == 0 && file.length.is_none());
+        let mime = media_type(&file.mime);
         let options = PresignGet {
-            content_type: Some(file.mime.clone()),
-            disposition: Some(disposition(&file.mime, &file.path)),
+            disposition: Some(disposition(&mime, &file.path)),
+            content_type: Some(mime),
             range: (!whole).then(|| file.offset..file.offset.saturating_add(file.stored_length())),
         };
         let signed = state.signer.get(&key, state.config.link_ttl, Utc::now(), options)?;
@@ -93,6 +100,15 @@ fn disposition(mime: &str, path: &str) -> Disposition {
     let shown = ["image/", "audio/", "video/", "text/"].iter().any(|kind| essence.starts_with(kind))
         || matches!(essence.as_str(), "application/pdf" | "application/json" | "application/xhtml+xml");
     if shown { Disposition::Inline(name) } else { Disposition::Attachment(name) }
+}
+
+/// A media type as recorded, if it is one; a site may have sent anything.
+pub(crate) fn media_type(recorded: &str) -> String {
+    let essence = recorded.split(';').next().unwrap_or_default().trim();
+    let token = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$&^_.+-".contains(&b));
+    let valid = essence.split_once('/').is_some_and(|(kind, sub)| token(kind) && token(sub));
+    let visible = recorded.bytes().all(|b| (b' '..=b'~').contains(&b));
+    if valid && visible { recorded.trim().to_owned() } else { "application/octet-stream".to_owned() }
 }
 
 #[cfg(test)]
@@ -120,6 +136,20 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(matches!(disposition(mime, "a/b"), Disposition::Inline(n) if n == "b"), inline, "{mime}");
+        }
+    }
+
+    #[test]
+    fn only_media_types_are_passed_on() {
+        for (recorded, expected) in [
+            ("text/html; charset=utf-8", "text/html; charset=utf-8"),
+            (" image/svg+xml ", "image/svg+xml"),
+            ("text", "application/octet-stream"),
+            ("text/html\r\nX: y", "application/octet-stream"),
+            ("<b>/x", "application/octet-stream"),
+            ("", "application/octet-stream"),
+        ] {
+            assert_eq!(media_type(recorded), expected);
         }
     }
 }

@@ -1,0 +1,13 @@
+//! The API over a real Postgres, with blobs in memory, called without a socket.
+
+mod auth;
+mod crawls;
+mod edge;
+mod files;
+mod harness;
+mod listing;
+mod openapi;
+mod search;
+mod snapshots;
+mod submit;
+mod system;
