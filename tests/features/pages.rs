@@ -19,7 +19,7 @@ async fn every_fault_of_a_server_ends_as_a_result_with_a_code(pool: PgPool) {
     let cases: [(&str, Option<&str>); 19] = [
         ("redirect/3", None),
         ("loop", Some("REDIRECT_LOOP")),
-        ("redirect-ftp", Some("REDIRECT_INVALID")),
+        ("redirect-ftp", Some("REDIRECT_BAD_SCHEME")),
         ("gzip", None),
         ("gzip-plain", None),
         ("charset", None),
@@ -27,7 +27,7 @@ async fn every_fault_of_a_server_ends_as_a_result_with_a_code(pool: PgPool) {
         ("endless", Some("BODY_TOO_LARGE")),
         ("drip", Some("SLOW_BODY")),
         ("stall", Some("BODY_TIMEOUT")),
-        ("silent", Some("FETCH_TIMEOUT")),
+        ("silent", Some("HEADER_TIMEOUT")),
         ("short", Some("CONNECTION_CLOSED")),
         ("empty-reply", Some("CONNECTION_CLOSED")),
         ("http09", Some("HTTP_MALFORMED")),

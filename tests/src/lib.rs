@@ -154,7 +154,7 @@ impl World {
     pub async fn settle(&self) {
         for _ in 0..12 {
             self.drain().await;
-            fonds_task::testing::elapse(&self.db, Duration::from_secs(900)).await;
+            fonds_task::testing::elapse(&self.db, Duration::from_secs(30)).await;
             if self.open_runs().await == 0 {
                 return;
             }

@@ -149,3 +149,16 @@ pub(crate) fn capture_error(page: &Page) -> Option<(ErrorCode, String)> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use fonds_domain::ErrorCode;
+    use fonds_web::code::FetchCode;
+
+    #[test]
+    fn every_code_of_the_network_is_explained_to_people() {
+        for code in FetchCode::ALL {
+            assert_eq!(ErrorCode::named(code.as_str()).as_str(), code.as_str());
+        }
+    }
+}

@@ -45,6 +45,13 @@ codes! {
     EGRESS_REFUSED, "The address is private, loopback, link-local or otherwise not public. Start fonds with --allow-private or FONDS_EGRESS_ALLOW if it is yours.";
     DNS_FAILED, "The host name did not resolve.";
     CONNECT_FAILED, "The host refused the connection or is not reachable.";
+    URL_INVALID, "The URL cannot be requested.";
+    HEADER_TIMEOUT, "The server took the request and did not answer in time.";
+    TLS_TIMEOUT, "The secure connection was not made in time.";
+    LOCAL_IO, "This machine failed (disk or memory); `fonds doctor` may tell why.";
+    REDIRECT_BAD_LOCATION, "A redirect leads to something that is not a URL.";
+    REDIRECT_BAD_SCHEME, "A redirect leads to something other than http or https.";
+    REDIRECT_NO_LOCATION, "A redirect says nowhere to go.";
     CONNECT_TIMEOUT, "The host did not answer the connection in time.";
     TLS_FAILED, "No secure connection could be made.";
     HTTP_MALFORMED, "The server's answer is not HTTP.";
@@ -56,7 +63,6 @@ codes! {
     FETCH_TIMEOUT, "The server did not answer in time.";
     REDIRECT_LOOP, "The redirects lead in a circle.";
     TOO_MANY_REDIRECTS, "More redirects than allowed.";
-    REDIRECT_INVALID, "A redirect leads to something that is not an http or https URL.";
     CONTENT_ENCODING_BROKEN, "The body does not decode as its Content-Encoding says; it is kept as sent.";
     RATE_LIMITED, "The host asked to be left alone for longer than the crawl waits.";
     HOST_UNREACHABLE, "The host failed too often in this crawl; its remaining pages were not tried.";
@@ -66,6 +72,9 @@ codes! {
     EXTRACTOR_GONE, "The extractor does not exist in this version.";
     TOOL_MISSING, "A tool this extractor needs is not installed; `fonds doctor` names it.";
     BROWSER_GONE, "The browser ended during the capture.";
+    BROWSER_LAUNCH_FAILED, "The browser could not be started; `fonds doctor` tells why.";
+    BROWSER_REFUSED, "The browser refused what was asked of it; the error text tells what.";
+    PAGE_CLOSED, "The page closed itself.";
     PAGE_CRASHED, "The page crashed its browser tab.";
     NAVIGATION_FAILED, "The browser could not load the page.";
     OUTPUT_TOO_LARGE, "The output is larger than the limit.";

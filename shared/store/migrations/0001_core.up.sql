@@ -41,7 +41,7 @@ INSERT INTO status_transition (entity, old, new) VALUES
 
 CREATE FUNCTION refuse_illegal_transition() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT EXISTS (SELECT 1 FROM status_transition WHERE entity = TG_ARGV[0] AND old = OLD.status AND new = NEW.status) THEN
+    IF NOT EXISTS (SELECT 1 FROM status_transition t WHERE t.entity = TG_ARGV[0] AND t.old = OLD.status AND t.new = NEW.status) THEN
         RAISE EXCEPTION 'illegal % transition % -> %', TG_ARGV[0], OLD.status, NEW.status
             USING ERRCODE = 'check_violation';
     END IF;
