@@ -212,7 +212,7 @@ pub(crate) fn media_type(value: &[u8]) -> String {
 /// Reads status and media type back from a stored or foreign head.
 pub(crate) fn summary(head: &[u8]) -> (Option<u16>, Option<String>) {
     let mut lines = Lines::new(head);
-    let status = lines.next().and_then(|line| StatusLine::parse(line)).map(|line| line.code);
+    let status = lines.next().and_then(StatusLine::parse).map(|line| line.code);
     let mime = lines.find_map(|line| {
         let (name, value) = split_header(line.as_ref())?;
         name.eq_ignore_ascii_case(b"content-type").then(|| media_type(value))

@@ -38,8 +38,27 @@ impl<W: Write> StoredZip<W> {
         Ok(())
     }
 
-    /// Writes an entry whose facts are known and returns the offset of its first byte. The caller must not go on after an error.
+    /// Writes an entry from a reader whose facts are known and returns the offset of its first byte. The caller must not go on after
+    /// an error.
     pub(crate) fn add(&mut self, name: &str, facts: &ContentFacts, data: &mut dyn Read) -> io::Result<u64> {
+        let header_at = self.put_header(name, facts)?;
+        let data_at = self.meter.len();
+        self.copy(facts, data)?;
+        self.list(name, facts, header_at);
+        Ok(data_at)
+    }
+
+    /// Writes an entry from memory.
+    pub(crate) fn add_bytes(&mut self, name: &str, facts: &ContentFacts, data: &[u8]) -> io::Result<u64> {
+        let header_at = self.put_header(name, facts)?;
+        let data_at = self.meter.len();
+        self.put(data)?;
+        self.list(name, facts, header_at);
+        Ok(data_at)
+    }
+
+    /// Writes the local header and returns where it is.
+    fn put_header(&mut self, name: &str, facts: &ContentFacts) -> io::Result<u64> {
         let header_at = self.meter.len();
         let large = facts.len >= IN_ZIP64;
         let mut header = Vec::with_capacity(64 + name.len());
@@ -51,10 +70,7 @@ impl<W: Write> StoredZip<W> {
             zip64_extra(&mut header, &[facts.len, facts.len]);
         }
         self.put(&header)?;
-        let data_at = self.meter.len();
-        self.copy(facts, data)?;
-        self.list(name, facts, header_at);
-        Ok(data_at)
+        Ok(header_at)
     }
 
     /// Copies the data, making sure that it is what the header said.
@@ -184,8 +200,8 @@ fn low32(value: u64) -> [u8; 4] {
 /// MS-DOS time and date: two-second steps from 1980 to 2107.
 fn dos_stamp(date: DateTime<Utc>) -> (u16, u16) {
     let year = (date.year() - 1980).clamp(0, 127).unsigned_abs();
-    let time = date.hour() << 11 | date.minute() << 5 | date.second() / 2;
-    let day = year << 9 | date.month() << 5 | date.day();
+    let time = (date.hour() << 11) | (date.minute() << 5) | (date.second() / 2);
+    let day = (year << 9) | (date.month() << 5) | date.day();
     (u16::try_from(time).unwrap_or(0), u16::try_from(day).unwrap_or(0x21))
 }
 
@@ -230,9 +246,9 @@ mod tests {
     #[test]
     fn dates_outside_the_range_are_clamped() {
         for (date, expected) in [
-            ("1970-01-01T00:00:00Z", (0, 0b0000000_0001_00001)),
-            ("2025-10-09T08:53:21Z", (0b01000_110101_01010, 0b0101101_1010_01001)),
-            ("2999-12-31T23:59:59Z", (0b10111_111011_11101, 0b1111111_1100_11111)),
+            ("1970-01-01T00:00:00Z", (0, (1 << 5) | 1)),
+            ("2025-10-09T08:53:21Z", ((8 << 11) | (53 << 5) | 10, (45 << 9) | (10 << 5) | 9)),
+            ("2999-12-31T23:59:59Z", ((23 << 11) | (59 << 5) | 29, (127 << 9) | (12 << 5) | 31)),
         ] {
             assert_eq!(dos_stamp(date.parse().unwrap()), expected, "{date}");
         }

@@ -176,7 +176,7 @@ impl<W: Write> WaczWriter<W> {
         let (facts, offset) = match content {
             Content::Bytes(bytes) => {
                 let facts = ContentFacts::of(bytes);
-                (facts, self.zip.add(path, &facts, &mut &bytes[..]))
+                (facts, self.zip.add_bytes(path, &facts, bytes))
             }
             Content::Reader { facts, reader } => (facts, self.zip.add(path, &facts, reader)),
         };

@@ -4,6 +4,7 @@ use std::{
     io::{Cursor, Write},
     net::IpAddr,
     path::PathBuf,
+    sync::OnceLock,
 };
 
 use chrono::{DateTime, TimeDelta, Utc};
@@ -99,7 +100,13 @@ impl Recorder {
     }
 }
 
-pub(crate) fn sample() -> Sample {
+/// Made once; all tests look at the same one.
+pub(crate) fn sample() -> &'static Sample {
+    static SAMPLE: OnceLock<Sample> = OnceLock::new();
+    SAMPLE.get_or_init(make_sample)
+}
+
+fn make_sample() -> Sample {
     let mut r = Recorder { warc: WarcBuffer::buffer(), written: Vec::new(), date: now() };
     let fields = [("software", "fonds 0.1.0"), ("format", "WARC File Format 1.1"), ("isPartOf", "tests\r\nof ours")];
     r.put(Record::warcinfo(now(), Some(WARC_NAME), &fields));
@@ -244,8 +251,11 @@ fn beside_http(r: &mut Recorder) {
     ));
 }
 
+/// Where each artifact went, and its bytes.
+pub(crate) type Artifacts = Vec<(EntryPlace, Vec<u8>)>;
+
 /// A package around the sample, with artifacts of many types.
-pub(crate) fn package(sample: &Sample) -> (FinishedWacz<Vec<u8>>, Vec<(EntryPlace, Vec<u8>)>) {
+pub(crate) fn package(sample: &Sample) -> (FinishedWacz<Vec<u8>>, Artifacts) {
     let mut wacz = WaczWriter::new(Vec::new(), now());
     wacz.add_warc(WARC_NAME, &sample.warc).unwrap();
     let artifacts: Vec<(&str, &str, Vec<u8>)> = vec![

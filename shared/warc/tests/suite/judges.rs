@@ -19,7 +19,7 @@ fn judges() -> Option<PathBuf> {
 #[test]
 fn every_judge_accepts_our_warc_and_wacz() {
     let sample = common::sample();
-    let (wacz, _) = common::package(&sample);
+    let (wacz, _) = common::package(sample);
     let folder = tempfile::tempdir().unwrap();
     // The folder can be kept for a look by hand.
     let folder = std::env::var_os("FONDS_WARC_KEEP").map_or_else(|| folder.path().to_owned(), PathBuf::from);

@@ -1,4 +1,5 @@
 //! Behaviour of the crate seen from outside, in one binary because linking is what costs.
+#![expect(clippy::unwrap_used, reason = "helpers are tests too: what they cannot do fails the test")]
 
 mod assemble;
 mod cdxj;

@@ -13,7 +13,7 @@ use crate::common::{corpora, now, package, sample};
 
 #[test]
 fn artifacts_are_served_by_range() {
-    let (wacz, artifacts) = package(&sample());
+    let (wacz, artifacts) = package(sample());
     for (place, bytes) in &artifacts {
         let start = usize::try_from(place.offset).unwrap();
         assert!(&wacz.out[start..start + bytes.len()] == bytes.as_slice(), "{}", place.path);
@@ -25,7 +25,7 @@ fn artifacts_are_served_by_range() {
 #[test]
 fn what_was_packed_is_read_back() {
     let sample = sample();
-    let (wacz, artifacts) = package(&sample);
+    let (wacz, artifacts) = package(sample);
     let (mut reader, warnings) = WaczReader::open_verified(Cursor::new(&wacz.out)).unwrap();
     assert_eq!(warnings, []);
     assert_eq!(reader.warcs().collect::<Vec<_>>(), ["archive/data.warc.gz"]);
@@ -48,7 +48,7 @@ fn what_was_packed_is_read_back() {
 #[test]
 fn equal_input_gives_equal_bytes() {
     let sample = sample();
-    assert!(package(&sample).0.out == package(&sample).0.out);
+    assert!(package(sample).0.out == package(sample).0.out);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn rebuilt(
     change: impl Fn(&str, Vec<u8>) -> Option<(String, Vec<u8>, CompressionMethod)>,
     more: &[(&str, &[u8])],
 ) -> Vec<u8> {
-    let (wacz, _) = package(&sample());
+    let (wacz, _) = package(sample());
     let mut old = ZipArchive::new(Cursor::new(wacz.out)).unwrap();
     let mut new = ZipWriter::new(Cursor::new(Vec::new()));
     for index in 0..old.len() {
@@ -194,7 +194,7 @@ fn foreign_packages_are_taken_or_refused() {
 
 #[test]
 fn what_is_no_zip_is_refused() {
-    let (wacz, _) = package(&sample());
+    let (wacz, _) = package(sample());
     for bytes in [b"".as_slice(), b"PK", b"hello world, this is no zip file at all", &wacz.out[..wacz.out.len() / 2]] {
         assert!(WaczReader::open(Cursor::new(bytes)).is_err());
     }
