@@ -182,7 +182,21 @@ fn pack<W: Write, O: Write>(
         ..PackageMeta::default()
     };
     let done = wacz.finish(&meta)?;
+    let whole = ResultFile {
+        path: "wacz/snapshot.wacz".to_owned(),
+        mime: "application/wacz+zip".to_owned(),
+        size: done.facts.len,
+        sha256: done.facts.sha256.hex(),
+        object: key.to_owned(),
+        offset: 0,
+        length: done.facts.len,
+    };
     for s in &mut stored {
+        for (output, files) in &mut s.outputs {
+            if output.extractor == "wacz" {
+                files.push(whole.clone());
+            }
+        }
         s.object.size = done.facts.len;
         s.object.sha256 = *done.facts.sha256.as_bytes();
     }
@@ -303,9 +317,9 @@ fn store_outputs<O: Write>(
         outputs.push((store_output("warc", Some(line), None), vec![file]));
     }
     if config.wants("wacz") {
-        let line =
-            if prefix.is_empty() { "one object" } else { "in the object of its batch; assembled when asked for" };
-        outputs.push((store_output("wacz", Some(line.to_owned()), None), Vec::new()));
+        let line = (!prefix.is_empty()).then(|| "the package of its batch, with other pages in it".to_owned());
+        // Its file is the object itself, known when that is finished.
+        outputs.push((store_output("wacz", line, None), Vec::new()));
     }
     if config.wants("search") && page.best_facts().is_some() {
         outputs.push((store_output("search", None, None), Vec::new()));

@@ -102,7 +102,8 @@ pub struct ResultFile {
     pub mime: String,
     /// Bytes.
     pub size: u64,
-    /// Lower-case hex.
+    /// Lower-case hex; empty where it would cost another pass over the bytes.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// Key of the object that holds it.
     pub object: String,
