@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     io::{self, Read, Seek, SeekFrom, Write},
+    sync::Arc,
 };
 
 use chrono::{DateTime, Utc};
@@ -129,11 +130,36 @@ pub struct MergedWarc<W> {
     pub entries: Vec<CdxjEntry>,
 }
 
-/// A member of a source that is to be copied.
+/// A member of a source that is to be copied. Only revisits keep their headers, so that a long source is no burden.
 struct Member {
-    end: RecordEnd,
+    id: String,
     offset: u64,
     length: u64,
+    entry: Option<CdxjEntry>,
+    revisit: Option<Revisit>,
+}
+
+struct Revisit {
+    header: Arc<RecordHeader>,
+    head: Vec<u8>,
+    target: RevisitTarget,
+}
+
+impl Member {
+    /// `None` for warcinfo records, which an export has its own of.
+    fn of(end: RecordEnd, length: u64, filename: &str) -> Option<Self> {
+        if end.header.record_type() == Some(RecordType::Warcinfo) {
+            return None;
+        }
+        let entry = CdxjEntry::of_record(&end, filename);
+        let id = end.header.get("WARC-Record-ID").unwrap_or_default().to_owned();
+        let revisit = RevisitTarget::of(&end.header).map(|target| Revisit {
+            header: end.header,
+            head: end.http_head.unwrap_or_default(),
+            target,
+        });
+        Some(Self { id, offset: end.offset, length, entry, revisit })
+    }
 }
 
 impl<W: Write> WarcMerge<W> {
@@ -156,37 +182,31 @@ impl<W: Write> WarcMerge<W> {
     /// A damaged source, and failing input or output.
     pub fn copy(&mut self, members: &mut (impl Read + Seek), payloads: &mut dyn Payloads) -> Result<(), AssembleError> {
         let start = members.stream_position()?;
-        for member in scan(members)? {
-            let header = &member.end.header;
-            let id = header.get("WARC-Record-ID").unwrap_or_default().to_owned();
-            if header.record_type() == Some(RecordType::Warcinfo) || !self.seen.insert(id) {
+        for member in scan(members, &self.filename)? {
+            if !self.seen.insert(member.id) {
                 continue;
             }
-            if let Some(target) = RevisitTarget::of(header)
-                && let Some(mut payload) = payloads.payload(&target)?
+            if let Some(revisit) = member.revisit
+                && let Some(mut payload) = payloads.payload(&revisit.target)?
             {
-                let head = member.end.http_head.as_deref().unwrap_or_default();
-                self.write_expanded(header, head, payload.as_mut())?;
+                self.write_expanded(&revisit, payload.as_mut())?;
                 continue;
             }
             members.seek(SeekFrom::Start(start + member.offset))?;
             let offset = self.writer.copy_member(members, member.length)?;
-            if let Some(entry) = CdxjEntry::of_record(&member.end, &self.filename) {
-                self.entries.push(CdxjEntry { offset, ..entry });
-            }
+            self.entries.extend(member.entry.map(|entry| CdxjEntry { offset, ..entry }));
         }
         Ok(())
     }
 
     fn write_expanded(
         &mut self,
-        header: &RecordHeader,
-        head: &[u8],
+        revisit: &Revisit,
         payload: &mut (dyn ReadSeek + 'static),
     ) -> Result<(), AssembleError> {
         let body = Body::file(payload)?;
-        let head = http_head::response(head, StoredBody::as_sent(body.len()))?;
-        let written = self.writer.write(expand_revisit(header, &head, body))?;
+        let head = http_head::response(&revisit.head, StoredBody::as_sent(body.len()))?;
+        let written = self.writer.write(expand_revisit(&revisit.header, &head, body))?;
         self.entries.extend(written.cdxj(&self.filename));
         Ok(())
     }
@@ -244,7 +264,7 @@ pub fn expand_revisit<'a>(header: &RecordHeader, head: &'a StoredHead, payload: 
 }
 
 /// Reads a source to its end and lists its members.
-fn scan(members: &mut (impl Read + Seek)) -> Result<Vec<Member>, AssembleError> {
+fn scan(members: &mut (impl Read + Seek), filename: &str) -> Result<Vec<Member>, AssembleError> {
     let mut reader = WarcReader::with_record_digests(&mut *members)?;
     let mut list = Vec::new();
     while let Some(record) = reader.next_record()? {
@@ -252,7 +272,7 @@ fn scan(members: &mut (impl Read + Seek)) -> Result<Vec<Member>, AssembleError> 
         let Some(length) = end.length.filter(|_| !end.faults.contains(&Fault::SharedMember)) else {
             return Err(AssembleError::NotMembers);
         };
-        list.push(Member { offset: end.offset, length, end });
+        list.extend(Member::of(end, length, filename));
     }
     if let Some(damage) = reader.faults().iter().find(|located| located.fault.is_damage()) {
         return Err(AssembleError::Damaged(damage.clone()));

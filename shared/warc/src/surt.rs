@@ -22,10 +22,13 @@ pub fn surt(url: &str) -> String {
 }
 
 fn key(url: &[u8]) -> Option<Vec<u8>> {
-    let url: Vec<u8> = trim_space(url).iter().copied().filter(|b| !matches!(b, b'\n' | b'\r' | b'\t')).collect();
+    let mut url: Vec<u8> = trim_space(url).iter().copied().filter(|b| !matches!(b, b'\n' | b'\r' | b'\t')).collect();
+    if scheme_len(&url).is_none() {
+        url.splice(0..0, *b"http://");
+    }
     let (scheme, rest) = split_scheme(&url);
     let parts = Parts::split(scheme, rest)?;
-    let host = parts.host.as_deref().map(|host| canonical_host(host, scheme));
+    let host = parts.host.as_deref().map(|host| canonical_host(host, scheme)).filter(|host| !host.is_empty());
     let path = canonical_path(&parts.path, host.is_some());
     let query = canonical_query(&parts.query);
 
@@ -70,29 +73,23 @@ fn trim_space(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Scheme (`http` when there is none) and what follows its colon. Doubled schemes (`http://https://host`) count once, the last.
-fn split_scheme(url: &[u8]) -> (&[u8], &[u8]) {
-    let mut found: Option<(&[u8], &[u8])> = None;
-    let mut rest = url;
-    loop {
-        let next = [&b"https://"[..], b"http://"].into_iter().find(|p| rest.starts_with(p));
-        match next {
-            Some(prefix) => {
-                let scheme = &prefix[..prefix.len() - 3];
-                found = Some((scheme, &rest[scheme.len() + 1..]));
-                rest = &rest[prefix.len()..];
-            }
-            None => break,
-        }
-    }
-    if let Some(found) = found {
-        return found;
-    }
+/// Length of what looks like a scheme before a colon.
+fn scheme_len(url: &[u8]) -> Option<usize> {
     let len = url.iter().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.')).count();
-    if url.first().is_some_and(u8::is_ascii_alphabetic) && url.get(len) == Some(&b':') {
-        return (&url[..len], &url[len + 1..]);
+    (url.first().is_some_and(u8::is_ascii_alphabetic) && url.get(len) == Some(&b':')).then_some(len)
+}
+
+/// Scheme and what follows its colon. Doubled schemes (`http://https://host`) count once, the last.
+fn split_scheme(url: &[u8]) -> (&[u8], &[u8]) {
+    let mut url = url;
+    while let Some(rest) = url.strip_prefix(b"https://").or_else(|| url.strip_prefix(b"http://")) {
+        if !rest.starts_with(b"https://") && !rest.starts_with(b"http://") {
+            break;
+        }
+        url = rest;
     }
-    (b"http", url)
+    let len = scheme_len(url).unwrap_or(0);
+    (&url[..len], url.get(len + 1..).unwrap_or_default())
 }
 
 struct Parts {
@@ -110,7 +107,6 @@ impl Parts {
             Some(at) => (&rest[..at], &rest[at + 1..]),
             None => (rest, &[][..]),
         };
-        // A URL without scheme has no slashes before its host either.
         let (authority, path) = match before.strip_prefix(b"//") {
             Some(after) => after.split_at(after.iter().position(|&b| b == b'/').unwrap_or(after.len())),
             None => (&[][..], before),
@@ -279,31 +275,28 @@ fn resolve_dots(path: &[u8]) -> Vec<u8> {
 
 /// ASP.NET session folders: `/(s(24 characters))/page.aspx` and `/(24 characters)/page.aspx`. `path` is in lower case.
 fn strip_path_session(path: Vec<u8>) -> Vec<u8> {
-    let path = strip_folder(path, |inner| {
-        let tokens = inner.chunks(27);
-        !inner.is_empty()
-            && tokens.clone().all(|t| {
-                t.len() == 27
-                    && t[0].is_ascii_alphabetic()
-                    && t[1] == b'('
-                    && t[26] == b')'
-                    && t[2..26].iter().all(u8::is_ascii_alphanumeric)
-            })
+    let id = |bytes: &[u8]| bytes.len() >= 24 && bytes[..24].iter().all(u8::is_ascii_alphanumeric);
+    let path = strip_folder(path, |mut inner| {
+        let whole = inner.len();
+        while inner.len() >= 27
+            && inner[0].is_ascii_alphabetic()
+            && inner[1] == b'('
+            && id(&inner[2..])
+            && inner[26] == b')'
+        {
+            inner = &inner[27..];
+        }
+        whole - inner.len()
     });
-    strip_folder(path, |inner| inner.len() == 24 && inner.iter().all(u8::is_ascii_alphanumeric))
+    strip_folder(path, |inner| if id(inner) { 24 } else { 0 })
 }
 
-/// Removes the last folder `(inner)/` for which `is_session(inner)` holds and an `.aspx` page follows.
-fn strip_folder(path: Vec<u8>, is_session: impl Fn(&[u8]) -> bool) -> Vec<u8> {
-    let mut starts: Vec<usize> = (0..path.len()).filter(|&i| path[i..].starts_with(b"/(")).collect();
-    while let Some(start) = starts.pop() {
-        let after = &path[start + 2..];
-        let Some(close) =
-            after.windows(2).enumerate().find_map(|(i, w)| (w == b")/" && is_session(&after[..i])).then_some(i))
-        else {
-            continue;
-        };
-        let tail = &after[close + 2..];
+/// Removes the last folder `(session)/` that is followed by an `.aspx` page; `session_len` says how long a session is at a place.
+fn strip_folder(path: Vec<u8>, session_len: impl Fn(&[u8]) -> usize) -> Vec<u8> {
+    for start in (0..path.len()).rev().filter(|&i| path[i..].starts_with(b"/(")) {
+        let inner = &path[start + 2..];
+        let len = session_len(inner);
+        let Some(tail) = inner[len..].strip_prefix(b")/").filter(|_| len > 0) else { continue };
         let page = tail.windows(5).position(|w| w == b".aspx");
         if page.is_some_and(|at| at > 0 && !tail[..at].contains(&b'?')) {
             return [&path[..=start], tail].concat();
@@ -353,12 +346,24 @@ fn strip_query_sessions(mut query: Vec<u8>) -> Vec<u8> {
         let letters = |bytes: &[u8]| bytes.iter().all(u8::is_ascii_alphabetic);
         (after.len() >= 33 && letters(&after[..8]) && after[8] == b'=' && letters(&after[9..33])).then_some(33)
     });
-    strip_argument(query, b"cfid=", |after| {
-        let id = after.iter().position(|&b| b == b'&').filter(|&n| n > 0)?;
-        let token = after[id + 1..].strip_prefix(b"cftoken=")?;
-        let len = token.iter().position(|&b| b == b'&').unwrap_or(token.len());
-        (len > 0).then_some(id + 1 + 8 + len)
-    })
+    strip_cold_fusion(query)
+}
+
+/// Removes the last `cfid=...&cftoken=...`. One pass from the end, since a hostile query may have thousands of beginnings.
+fn strip_cold_fusion(query: Vec<u8>) -> Vec<u8> {
+    let mut ampersands = (query.len(), query.len());
+    for start in (0..query.len()).rev() {
+        if query[start] == b'&' {
+            ampersands = (start, ampersands.0);
+        } else if query[start..].starts_with(b"cfid=") {
+            let (first, second) = ampersands;
+            let token = query.get(first + 1..second).and_then(|arg| arg.strip_prefix(b"cftoken="));
+            if first > start + 5 && token.is_some_and(|token| !token.is_empty()) {
+                return [&query[..start], query.get(second + 1..).unwrap_or_default()].concat();
+            }
+        }
+    }
+    query
 }
 
 /// Removes the last `name` + value, the value being as long as `value_len` says and followed by `&` or the end.
@@ -373,30 +378,21 @@ fn strip_argument(query: Vec<u8>, name: &[u8], value_len: impl Fn(&[u8]) -> Opti
     query
 }
 
-/// Undoes percent-escapes until none is left.
+/// Undoes percent-escapes until none is left. Escapes cannot overlap, so undoing each as soon as it is complete comes to the same
+/// end as repeated passes, in one.
 fn unescape(bytes: &[u8]) -> Vec<u8> {
-    let mut current = bytes.to_vec();
-    loop {
-        let mut out = Vec::with_capacity(current.len());
-        let mut at = 0;
-        while at < current.len() {
-            let hex = |i: usize| current.get(i).and_then(|&b| char::from(b).to_digit(16));
-            match (current[at], hex(at + 1), hex(at + 2)) {
-                (b'%', Some(high), Some(low)) => {
-                    out.push(u8::try_from(high << 4 | low).unwrap_or_default());
-                    at += 3;
-                }
-                (byte, ..) => {
-                    out.push(byte);
-                    at += 1;
-                }
-            }
+    let mut out: Vec<u8> = Vec::with_capacity(bytes.len());
+    let hex = |byte: u8| char::from(byte).to_digit(16);
+    for &byte in bytes {
+        out.push(byte);
+        while let [.., b'%', high, low] = out[..]
+            && let (Some(high), Some(low)) = (hex(high), hex(low))
+        {
+            out.truncate(out.len() - 3);
+            out.push(u8::try_from(high << 4 | low).unwrap_or_default());
         }
-        if out.len() == current.len() {
-            return out;
-        }
-        current = out;
     }
+    out
 }
 
 /// Percent-escapes controls, space, `#`, `%` and bytes that are not ASCII.

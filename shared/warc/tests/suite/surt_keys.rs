@@ -19,6 +19,18 @@ fn keys_are_those_of_other_tools() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Each of these took seconds when look-ups were repeated for every possible beginning.
+#[test]
+fn hostile_urls_take_no_longer_than_others() {
+    let start = std::time::Instant::now();
+    for (piece, count) in
+        [("/(", 300_000), ("?cfid=", 100_000), ("%25", 1), ("25", 300_000), ("a/../", 120_000), ("?&", 300_000)]
+    {
+        assert!(!surt(&format!("http://e.com/%{}", piece.repeat(count))).is_empty());
+    }
+    assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+}
+
 proptest! {
     #[test]
     fn any_text_has_a_key(text in any::<String>()) {
