@@ -1,4 +1,5 @@
 //! The contract over a folder, and what only a folder has: leftovers, foreign files, more than one process.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
 use std::path::Path;
@@ -173,28 +174,35 @@ async fn a_full_or_closed_disk_is_an_error_not_an_object() {
     assert_eq!(store.head(&key("a")).await.unwrap(), None);
 }
 
-/// `cargo test -p fonds-blobs --release --test disk -- --ignored --nocapture`
+/// `FONDS_BENCH_DIR=/dev/shm cargo test -p fonds-blobs --test disk -- --ignored --nocapture`. The floor is the same writes
+/// with nothing around them, on the same file system in the same run.
 #[tokio::test]
 #[ignore = "a measurement"]
 async fn time_of_a_put() {
-    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    for durability in [Durability::Cached, Durability::Flushed] {
+    let folder = std::env::var("FONDS_BENCH_DIR").unwrap_or_else(|_| env!("CARGO_TARGET_TMPDIR").to_owned());
+    let folder = tempfile::tempdir_in(folder).unwrap();
+    let body = bytes::Bytes::from(vec![7; 6 * 1024]);
+    let key = |round: u32| BlobKey::cas_hex(&format!("{:08x}{:056}", round.wrapping_mul(0x9e37_79b9), round)).unwrap();
+    for (durability, rounds) in [(Durability::Cached, 5000), (Durability::Flushed, 100)] {
         let store = open(&folder.path().join(format!("{durability:?}")), durability);
-        let body = bytes::Bytes::from(vec![7; 6 * 1024]);
-        let rounds: u32 = if durability == Durability::Cached { 20_000 } else { 500 };
-        let mut digest = [0_u8; 32];
         let start = Instant::now();
         for round in 0..rounds {
-            digest[..4].copy_from_slice(&round.wrapping_mul(0x9e37_79b9).to_be_bytes());
-            let key = BlobKey::cas(&digest);
+            let key = key(round);
             store.put_if_absent(&key, body.clone().into(), key.content_type()).await.unwrap();
         }
-        println!("{durability:?}: {:?} a put of 6 KiB", start.elapsed() / rounds);
+        println!("{durability:?}: {:?} a put of 6 KiB into a new folder", start.elapsed() / rounds);
         let start = Instant::now();
         for round in 0..rounds {
-            digest[..4].copy_from_slice(&round.wrapping_mul(0x9e37_79b9).to_be_bytes());
-            store.get_range(&BlobKey::cas(&digest), 100..5000).await.unwrap();
+            store.get_range(&key(round), 100..5000).await.unwrap();
         }
         println!("{durability:?}: {:?} a ranged get", start.elapsed() / rounds);
     }
+    let start = Instant::now();
+    for round in 0..5000 {
+        let (from, to) = (folder.path().join("floor"), folder.path().join("floors").join(key(round).as_str()));
+        fs::write(&from, &body).unwrap();
+        fs::create_dir_all(to.parent().unwrap()).unwrap();
+        fs::rename(&from, &to).unwrap();
+    }
+    println!("floor: {:?}", start.elapsed() / 5000);
 }

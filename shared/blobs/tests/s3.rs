@@ -1,4 +1,5 @@
 //! The contract over S3's protocol, spoken by MiniStack, and what only S3 has: prefixes, foreign keys, answers that lie.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
 //! What S3 does under pressure, played from a script by a server of our own: no emulator throttles, races or breaks off.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -106,7 +106,8 @@ mod tests {
     #[test]
     fn bodies_of_others_are_read_or_refused() {
         let run = RUN.to_string();
-        let cases: [(String, Result<(), fn(&DecodeError) -> bool>); 11] = [
+        type Expected = Result<(), fn(&DecodeError) -> bool>;
+        let cases: [(String, Expected); 11] = [
             (format!(r#"{{"run":"{run}","kind":"sweep","v":1,"trace":"x","more":[1]}}"#), Ok(())),
             (format!(r#" {{ "v": 1, "kind": "sweep", "run": "{}" }} "#, run.to_uppercase()), Ok(())),
             (format!(r#"{{"run":"{run}","kind":"sweep","v":2}}"#), Err(|e| *e == DecodeError::Version(2))),

@@ -1,4 +1,5 @@
 //! The bell and the admin against SQS's protocol, spoken by MiniStack.
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;

@@ -88,7 +88,7 @@ impl Tree {
             return Ok(PutOutcome::Existed);
         }
         let tmp = self.write_tmp(|file| copy_body(body, file))?;
-        let outcome = self.adopt(key, &tmp, content_type);
+        let outcome = self.publish(key, &tmp, content_type);
         if !matches!(outcome, Ok(PutOutcome::Created)) {
             fs::remove_file(&tmp).ok();
         }
@@ -109,10 +109,15 @@ impl Tree {
 
     /// Makes a finished file in `tmp` the object. Unless it answers `Created`, the file is still the caller's.
     pub(super) fn adopt(&self, key: &BlobKey, tmp: &Path, content_type: &str) -> Result<PutOutcome, BlobError> {
-        let target = join_key(&self.objects, key);
-        if target.symlink_metadata().is_ok_and(|about| about.is_file()) {
+        if join_key(&self.objects, key).symlink_metadata().is_ok_and(|about| about.is_file()) {
             return Ok(PutOutcome::Existed);
         }
+        self.publish(key, tmp, content_type)
+    }
+
+    /// [`Self::adopt`] for a caller that has just seen that there is no object: the type must not be touched when there is.
+    fn publish(&self, key: &BlobKey, tmp: &Path, content_type: &str) -> Result<PutOutcome, BlobError> {
+        let target = join_key(&self.objects, key);
         if self.durability == Durability::Flushed {
             File::open(tmp)?.sync_data()?;
         }

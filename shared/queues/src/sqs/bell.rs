@@ -54,7 +54,7 @@ impl SqsBell {
         let name = format!("{prefix}{kind}");
         let found =
             self.client.get_queue_url().queue_name(&name).send().await.map_err(|error| SqsError::new(&name, &error))?;
-        let url = found.queue_url.ok_or_else(|| SqsError::NoQueue(name))?;
+        let url = found.queue_url.ok_or(SqsError::NoQueue(name))?;
         self.found.write().unwrap_or_else(PoisonError::into_inner).insert(kind.to_owned(), url.clone());
         Ok(url)
     }
