@@ -7,6 +7,8 @@
 //! and of ten million rows. Rows marked for deletion are gone for every read here.
 
 mod crawls;
+#[cfg(test)]
+mod plans;
 mod snapshots;
 mod tasks;
 

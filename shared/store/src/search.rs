@@ -115,7 +115,7 @@ pub async fn similar(c: &mut Conn, query: &Query, known: &[SnapshotId]) -> Resul
     query.filter.push(&mut q);
     q.push(" ORDER BY rank DESC, s.id DESC LIMIT ").push_bind(query.limit);
     // The default of 0.6 misses one wrong letter in a short word.
-    sqlx::query!("SELECT set_config('pg_trgm.word_similarity_threshold', '0.45', true)").fetch_one(&mut *c).await?;
+    sqlx::query!("SELECT set_config('pg_trgm.word_similarity_threshold', '0.5', true)").fetch_one(&mut *c).await?;
     let rows = q.build().persistent(false).fetch_all(c).await?;
     rows.iter()
         .map(|row| Ok(Hit { snapshot: Snapshot::from_row(row)?, rank: row.try_get("rank")?, snippet: Vec::new() }))

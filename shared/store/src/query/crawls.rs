@@ -149,7 +149,18 @@ pub async fn crawls(
     before: Option<CrawlId>,
     limit: i64,
 ) -> Result<Vec<Crawl>, StoreError> {
-    let mut q = QueryBuilder::new(format!("SELECT {COLUMNS} FROM crawl c WHERE {VISIBLE}"));
+    let mut q = page("", filter, before, limit);
+    Ok(q.build_query_as().persistent(false).fetch_all(c).await?)
+}
+
+/// The statement; `head` is for `EXPLAIN`.
+pub(super) fn page(
+    head: &str,
+    filter: &CrawlFilter,
+    before: Option<CrawlId>,
+    limit: i64,
+) -> QueryBuilder<sqlx::Postgres> {
+    let mut q = QueryBuilder::new(format!("{head}SELECT {COLUMNS} FROM crawl c WHERE {VISIBLE}"));
     if let Some(status) = filter.status {
         // Said literally, so that the planner sees that the index over open crawls serves.
         q.push(format_args!(" AND c.status = '{status}'"));
@@ -173,7 +184,7 @@ pub async fn crawls(
         q.push(" AND c.id < ").push_bind(before.0);
     }
     q.push(" ORDER BY c.id DESC LIMIT ").push_bind(limit);
-    Ok(q.build_query_as().persistent(false).fetch_all(c).await?)
+    q
 }
 
 /// One crawl.

@@ -203,13 +203,24 @@ pub async fn snapshots(
     before: Option<SnapshotId>,
     limit: i64,
 ) -> Result<Vec<Snapshot>, StoreError> {
-    let mut q = QueryBuilder::new(format!("SELECT {COLUMNS} FROM snapshot s WHERE {VISIBLE}"));
+    let mut q = page("", filter, before, limit);
+    Ok(q.build_query_as().persistent(false).fetch_all(c).await?)
+}
+
+/// The statement; `head` is for `EXPLAIN`.
+pub(super) fn page(
+    head: &str,
+    filter: &SnapshotFilter,
+    before: Option<SnapshotId>,
+    limit: i64,
+) -> QueryBuilder<sqlx::Postgres> {
+    let mut q = QueryBuilder::new(format!("{head}SELECT {COLUMNS} FROM snapshot s WHERE {VISIBLE}"));
     filter.push(&mut q);
     if let Some(before) = before {
         q.push(" AND s.id < ").push_bind(before.0);
     }
     q.push(" ORDER BY s.id DESC LIMIT ").push_bind(limit);
-    Ok(q.build_query_as().persistent(false).fetch_all(c).await?)
+    q
 }
 
 /// One snapshot.

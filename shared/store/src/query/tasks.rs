@@ -110,7 +110,13 @@ pub async fn tasks(
     before: Option<RunId>,
     limit: i64,
 ) -> Result<Vec<Task>, StoreError> {
-    let mut q = QueryBuilder::new(format!("SELECT {COLUMNS} FROM task_run t WHERE true"));
+    let mut q = page("", filter, before, limit);
+    Ok(q.build_query_as().persistent(false).fetch_all(c).await?)
+}
+
+/// The statement; `head` is for `EXPLAIN`.
+pub(super) fn page(head: &str, filter: &TaskFilter, before: Option<RunId>, limit: i64) -> QueryBuilder<sqlx::Postgres> {
+    let mut q = QueryBuilder::new(format!("{head}SELECT {COLUMNS} FROM task_run t WHERE true"));
     if let Some(status) = filter.status {
         // Said literally: the indexes over queued and running rows are partial.
         q.push(format_args!(" AND t.status = '{status}'"));
@@ -125,5 +131,5 @@ pub async fn tasks(
         q.push(" AND t.id < ").push_bind(before.0);
     }
     q.push(" ORDER BY t.id DESC LIMIT ").push_bind(limit);
-    Ok(q.build_query_as().persistent(false).fetch_all(c).await?)
+    q
 }
