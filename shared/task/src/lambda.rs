@@ -2,10 +2,11 @@
 
 use crate::execute::{Executed, Runner};
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent};
+use chrono::Utc;
 use fonds_domain::{Kind, RunId};
 use fonds_store::runs::Select;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// Handles one batch. Items of a set-based kind are one set; the others run side by side, each a
 /// set of one. Only what could not be recorded comes back: a body that cannot be read (it ends in
@@ -59,15 +60,15 @@ pub async fn handle(runner: &dyn Runner, event: SqsEvent, slice: Duration) -> Sq
 pub async fn serve(runner: impl Runner) -> Result<(), Error> {
     let runner = &runner;
     lambda_runtime::run(service_fn(async move |event: LambdaEvent<SqsEvent>| {
-        let slice = time_left(event.context.deadline(), runner.kind());
+        let slice = time_left(event.context.deadline, runner.kind());
         Ok::<_, Error>(handle(runner, event.payload, slice).await)
     }))
     .await
 }
 
-/// What the platform leaves this invocation, never more than the policy's slice.
-#[expect(clippy::disallowed_types, reason = "the runtime gives its deadline as a SystemTime; it decides no lease")]
-fn time_left(deadline: SystemTime, kind: Kind) -> Duration {
-    let slice = kind.policy().slice;
-    deadline.duration_since(SystemTime::now()).map_or(slice, |left| left.min(slice))
+/// What the platform leaves this invocation, never more than the policy's slice. `deadline` is in
+/// milliseconds since 1970, as the runtime gives it; it decides no lease.
+fn time_left(deadline: u64, kind: Kind) -> Duration {
+    let now = u64::try_from(Utc::now().timestamp_millis()).unwrap_or(0);
+    Duration::from_millis(deadline.saturating_sub(now)).min(kind.policy().slice)
 }
