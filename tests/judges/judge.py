@@ -2,8 +2,8 @@
 
 What single judges are known to get wrong, and how it is met here:
 * fastwarc with -p refuses good revisit and resource records: run without.
-* warcat hashes payloads after undoing Content-Encoding: its payload mismatch does not count on records with that header, whose
-  payload digest is checked by warcio. It may hang on broken lengths: it runs against the clock.
+* warcat hashes payloads after undoing Content-Encoding: its payload mismatch does not count on records with that header, nor that
+  an origin's body cannot be decoded; the payload digest of such records is checked by warcio. It may hang on broken lengths: it runs against the clock.
 * warcat wants every referred-to record in the same file: a revisit may name one in another.
 * wacz validate does not look at index, page list, offsets and compression: those are checked here.
 * none of them misses ids, dates, digests, or minds a space in a URI: those are checked here.
@@ -118,7 +118,7 @@ def judge_warcat(warc, warcat):
         problems += 1
         problem = json.loads(text)
         kind = problem["kind"] if isinstance(problem["kind"], dict) else {problem["kind"]: None}
-        if "PayloadDigestMismatch" in kind and problem["record_id"] in coded:
+        if ("PayloadDigestMismatch" in kind or "ParsePayload" in kind) and problem["record_id"] in coded:
             continue
         if kind.get("ReferencedRecordMissing") in abroad:
             continue

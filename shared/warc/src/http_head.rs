@@ -5,7 +5,8 @@
 //! * obs-fold (RFC 9112, 5.2) and bare LF become what they mean: one line, ended by CRLF.
 //! * bodies are stored de-chunked, the one form whose payload digest all checkers agree on, so `transfer-encoding` is renamed
 //!   `x-orig-transfer-encoding`; a `content-length` that is not the stored length is renamed `x-orig-content-length`.
-//! * a body the browser gave us decoded no longer has its `content-encoding`; it is renamed `x-orig-content-encoding`.
+//! * a body the browser gave us decoded no longer has its `content-encoding`; it is renamed `x-orig-content-encoding`. So is one that
+//!   names no coding there is (`none`, `utf-8`, nothing), and a `gzip` whose body is none: players would undo it and lose bytes.
 //! * lines that are no header at all are kept as the value of `x-orig-malformed`; controls in values become spaces (RFC 9110, 5.5).
 //!
 //! Everything else keeps its bytes, case and order.
@@ -17,19 +18,28 @@ pub struct StoredBody {
     pub len: u64,
     /// Whether the content coding (gzip, br, ...) was undone, as browsers do.
     pub decoded: bool,
+    /// The body is known not to be gzip.
+    not_gzip: bool,
 }
 
 impl StoredBody {
     /// A body with its content coding as sent (always without chunk framing).
     #[must_use]
     pub const fn as_sent(len: u64) -> Self {
-        Self { len, decoded: false }
+        Self { len, decoded: false, not_gzip: false }
     }
 
     /// A body after the content coding was undone.
     #[must_use]
     pub const fn decoded(len: u64) -> Self {
-        Self { len, decoded: true }
+        Self { len, decoded: true, not_gzip: false }
+    }
+
+    /// Tells the first bytes of the body (two are enough), so that a false `content-encoding: gzip` is seen.
+    #[must_use]
+    pub fn starting_with(mut self, body: &[u8]) -> Self {
+        self.not_gzip = self.len >= 2 && body.len() >= 2 && !body.starts_with(&[0x1f, 0x8b]);
+        self
     }
 }
 
@@ -362,10 +372,10 @@ impl Builder {
                 self.length_kept = true;
             }
             b"content-encoding" => {
-                if self.body.decoded {
+                if self.body.decoded || !is_coding(value) || (self.body.not_gzip && names_gzip(value)) {
                     return self.push(&[b"x-orig-", name].concat(), value);
                 }
-                self.dense |= !value.is_empty() && !value.eq_ignore_ascii_case(b"identity");
+                self.dense |= !value.eq_ignore_ascii_case(b"identity");
             }
             b"content-type" if self.mime.is_none() => {
                 let mime = media_type(value);
@@ -375,7 +385,9 @@ impl Builder {
             b"host" => self.has_host = true,
             _ => {}
         }
-        if line.iter().all(|&b| printable(b) == b) && line[name.len()] == b':' {
+        // Lengths are the one value that readers do not trim.
+        let trimmed = !lower.ends_with(b"content-length") || !line.ends_with(b" ") && !line.ends_with(b"\t");
+        if trimmed && line.iter().all(|&b| printable(b) == b) && line[name.len()] == b':' {
             self.out.extend_from_slice(line);
             self.out.extend_from_slice(b"\r\n");
         } else {
@@ -422,6 +434,20 @@ fn split_header(line: &[u8]) -> Option<(&[u8], &[u8])> {
 fn parse_length(value: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(value).ok()?;
     (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+}
+
+/// Whether a `content-encoding` is a list of codings that exist on the web.
+fn is_coding(value: &[u8]) -> bool {
+    value.split(|&b| b == b',').all(|coding| {
+        matches!(
+            coding.trim_ascii().to_ascii_lowercase().as_slice(),
+            b"gzip" | b"x-gzip" | b"deflate" | b"br" | b"zstd" | b"identity"
+        )
+    })
+}
+
+fn names_gzip(value: &[u8]) -> bool {
+    value.rsplit(|&b| b == b',').next().is_some_and(|last| last.trim_ascii().to_ascii_lowercase().ends_with(b"gzip"))
 }
 
 fn is_token(byte: u8) -> bool {

@@ -41,6 +41,31 @@ fn a_decoded_body_loses_its_content_coding() {
 }
 
 #[test]
+fn a_content_coding_that_is_none_is_set_aside() {
+    let plain = b"hello";
+    let gzip = [0x1f, 0x8b, 8, 0, 0];
+    for (coding, body, kept) in [
+        ("gzip", gzip.as_slice(), true),
+        ("br, GZIP", &gzip, true),
+        ("gzip", b"", true),
+        ("gzip", plain, false),
+        ("br, x-gzip", plain, false),
+        ("gzip, br", plain, true),
+        ("br", plain, true),
+        ("Identity", plain, true),
+        ("", plain, false),
+        ("utf-8", plain, false),
+        ("gzip,none", plain, false),
+    ] {
+        let raw = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\n\r\n");
+        let stored = StoredBody::as_sent(body.len() as u64).starting_with(body);
+        let head = response(raw.as_bytes(), stored).unwrap();
+        let name = if kept { "Content-Encoding" } else { "x-orig-Content-Encoding" };
+        assert_eq!(String::from_utf8_lossy(head.bytes()), format!("HTTP/1.1 200 OK\r\n{name}: {coding}\r\n\r\n"));
+    }
+}
+
+#[test]
 fn newer_protocols_get_a_status_line() {
     for (line, expected, protocol) in [
         ("HTTP/2 200", "HTTP/1.1 200 OK", Some("h2")),
@@ -108,7 +133,7 @@ fn head_bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_head_becomes_clean_lines(raw in head_bytes(), len in 0u64..10, decoded: bool) {
-        let stored = StoredBody { len, decoded };
+        let stored = if decoded { StoredBody::decoded(len) } else { StoredBody::as_sent(len) };
         let head = response(&raw, stored).unwrap();
         let text = head.bytes();
         prop_assert!(text.ends_with(b"\r\n\r\n"));
