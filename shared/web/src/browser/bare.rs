@@ -30,12 +30,25 @@ pub struct BareLoad {
     pub pdf: usize,
     /// Serialised document.
     pub html: usize,
+    /// MHTML.
+    pub mhtml: usize,
+    /// Nodes of the accessibility tree.
+    pub nodes: usize,
+}
+
+/// What is asked of the browser.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ask {
+    /// The cheaper settings a capture uses; without it every command has the protocol's defaults.
+    pub tuned: bool,
+    /// MHTML and the accessibility tree as well.
+    pub every_output: bool,
 }
 
 /// Loads a page in a new context, waits for the load event and the end of every request, and takes all
-/// bodies, a full-page PNG, a PDF and the DOM. `tuned` uses the cheaper settings a capture uses; without
-/// it every command has the protocol's defaults.
-pub async fn load(browser: &Browser, url: &str, proxy: SocketAddr, tuned: bool) -> Result<BareLoad, CdpError> {
+/// bodies, a full-page PNG, a PDF and the DOM, and what else is asked for.
+pub async fn load(browser: &Browser, url: &str, proxy: SocketAddr, ask: Ask) -> Result<BareLoad, CdpError> {
+    let tuned = ask.tuned;
     let root = browser.connection().root();
     let context = json!({ "proxyServer": format!("http://{proxy}"), "proxyBypassList": "<-loopback>" });
     let context = text(&root, "Target.createBrowserContext", &context, "browserContextId").await?;
@@ -91,6 +104,11 @@ pub async fn load(browser: &Browser, url: &str, proxy: SocketAddr, tuned: bool) 
     out.png = decoded(&text(&session, "Page.captureScreenshot", &shot, "data").await?);
     let pdf = json!({ "printBackground": true, "preferCSSPageSize": true, "paperWidth": 8.27, "paperHeight": 11.69 });
     out.pdf = decoded(&text(&session, "Page.printToPDF", &pdf, "data").await?);
+    if ask.every_output {
+        out.mhtml = text(&session, "Page.captureSnapshot", &json!({ "format": "mhtml" }), "data").await?.len();
+        let tree: Value = session.call("Accessibility.getFullAXTree", &json!({}), LIMIT).await?.decode()?;
+        out.nodes = tree["nodes"].as_array().map_or(0, Vec::len);
+    }
     session.unroute();
     root.call("Target.disposeBrowserContext", &json!({ "browserContextId": context }), LIMIT).await?;
     Ok(out)

@@ -64,11 +64,14 @@ impl BrowserHandle {
     /// Captures a page in a tab of its own, as soon as one is free. See [`Browser::capture`].
     pub async fn capture(&self, request: CaptureRequest) -> Result<Capture, BrowserError> {
         let cancelled = request.cancel.clone();
-        let permit = tokio::select! {
-            permit = self.0.tabs.acquire() => permit.map_err(|_| BrowserError::Gone)?,
+        let ready = async {
+            let permit = self.0.tabs.acquire().await.map_err(|_| BrowserError::Gone)?;
+            Ok::<_, BrowserError>((permit, self.0.usable().await?))
+        };
+        let (permit, slot) = tokio::select! {
+            ready = ready => ready?,
             () = cancelled.cancelled() => return Err(BrowserError::Cancelled),
         };
-        let slot = self.0.usable().await?;
         let browser = slot.browser.as_ref().ok_or(BrowserError::Gone)?;
         let served = slot.captures.fetch_add(1, Ordering::Relaxed);
         let result = Box::pin(browser.capture(request)).await;

@@ -11,6 +11,7 @@
 
 mod console;
 mod event;
+mod exchange;
 mod model;
 mod outputs;
 mod pump;

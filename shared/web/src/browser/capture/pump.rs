@@ -13,8 +13,9 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::event::Paused;
+use super::model::MainDocument;
 use super::recorder::Action;
-use super::tab::{Tab, without_fragment};
+use super::tab::{Tab, normal};
 use crate::browser::cdp::{CdpError, Events, PendingCall, Reply, Session};
 use crate::browser::code::CaptureCode;
 
@@ -26,13 +27,18 @@ const NOT_FULFILLED: &[&str] =
 
 /// Goes on until nothing more can come.
 pub(super) async fn run(tab: &Tab<'_>, events: &mut Events) -> CaptureCode {
-    let mut pump =
-        Pump { tab, bodies: FuturesUnordered::new(), sessions: vec![tab.session.clone()], document_given: false };
+    let mut pump = Pump {
+        tab,
+        bodies: FuturesUnordered::new(),
+        fulfilment: None,
+        sessions: vec![tab.session.clone()],
+        document_given: false,
+    };
     let connection = tab.browser.connection().clone();
     let mut actions = Vec::new();
+    let mut burst = 0_u32;
     loop {
         tokio::select! {
-            biased;
             () = connection.gone() => return CaptureCode::BrowserGone,
             () = tab.request.cancel.cancelled() => return CaptureCode::Cancelled,
             Some(event) = events.recv() => {
@@ -48,18 +54,43 @@ pub(super) async fn run(tab: &Tab<'_>, events: &mut Events) -> CaptureCode {
                     pump.act(action, events);
                 }
                 tab.changed.notify_one();
+                burst += 1;
+                if burst >= MAX_BURST {
+                    // A page that never stops telling things must not keep the script from its time
+                    // limits: they share one task, and one budget.
+                    burst = 0;
+                    tokio::task::yield_now().await;
+                }
             }
             Some((index, body)) = pump.bodies.next() => {
                 tab.recorder().body(index, body);
                 tab.changed.notify_one();
             }
+            (paused, answer) = pending(&mut pump.fulfilment) => pump.given(&paused, answer),
         }
+    }
+}
+
+/// Events taken in one go.
+const MAX_BURST: u32 = 32;
+
+/// The value of a future that may not be there; takes it away when it is ready.
+async fn pending<T>(slot: &mut Option<BoxFuture<'static, T>>) -> T {
+    match slot.as_mut() {
+        Some(future) => {
+            let value = future.await;
+            *slot = None;
+            value
+        }
+        None => std::future::pending().await,
     }
 }
 
 struct Pump<'a> {
     tab: &'a Tab<'a>,
     bodies: Bodies,
+    /// The answer to giving the document to the browser.
+    fulfilment: Option<BoxFuture<'static, (Paused, Result<Reply, CdpError>)>>,
     /// By event tag: the page first, then workers and frames of other processes.
     sessions: Vec<Session>,
     document_given: bool,
@@ -132,12 +163,18 @@ impl Pump<'_> {
             && paused.resource_type == "Document"
             && paused.frame_id == self.tab.frame
             && matches!(paused.request.method.as_str(), "" | "GET")
-            && without_fragment(&paused.request.url) == without_fragment(&document.final_url)
+            && paused.request.url == normal(&document.final_url)
         {
             self.document_given = true;
-            self.fulfil(paused);
+            self.fulfil(paused, document);
             return;
         }
+        self.let_go(paused);
+    }
+
+    /// Lets the request go on to the origin, with the fields added that are asked for.
+    fn let_go(&self, paused: &Paused) {
+        let request = self.tab.request;
         let mut params = json!({ "requestId": paused.request_id });
         if !request.extra_headers.is_empty()
             && let Some(map) = params.as_object_mut()
@@ -153,8 +190,7 @@ impl Pump<'_> {
         drop(self.tab.session.send("Fetch.continueRequest", &params));
     }
 
-    fn fulfil(&self, paused: &Paused) {
-        let Some(document) = &self.tab.request.main_document else { return };
+    fn fulfil(&mut self, paused: &Paused, document: &MainDocument) {
         let headers: Vec<_> = document
             .headers
             .iter()
@@ -167,8 +203,21 @@ impl Pump<'_> {
             "responseHeaders": headers,
             "body": STANDARD.encode(&document.body),
         });
-        self.tab.recorder().fulfilled(&paused.request.url, &document.body);
-        drop(self.tab.session.send("Fetch.fulfillRequest", &params));
+        let paused = paused.clone();
+        let call = self.tab.session.send("Fetch.fulfillRequest", &params);
+        self.fulfilment = Some(Box::pin(async move { (paused, call.await) }));
+    }
+
+    /// The browser took the document, or did not and asks the origin after all.
+    fn given(&self, paused: &Paused, answer: Result<Reply, CdpError>) {
+        match (answer, &self.tab.request.main_document) {
+            (Ok(_), Some(document)) => self.tab.recorder().fulfilled(&paused.request.url, &document.body),
+            (Err(error), _) => {
+                tracing::warn!(%error, "the browser did not take the document");
+                self.let_go(paused);
+            }
+            (Ok(_), None) => {}
+        }
         if self.tab.request.extra_headers.is_empty() {
             // Nothing else is to be held; a second load of the same URL asks the origin.
             drop(self.tab.session.send("Fetch.disable", &json!({})));

@@ -1,10 +1,9 @@
 //! Turns protocol events into exchanges. No IO: what must be done is returned as [`Action`]s.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
+use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use tokio::time::Instant;
@@ -12,12 +11,14 @@ use tokio::time::Instant;
 use super::console::Console;
 use super::event::{
     Attached, DataReceived, Dialog, FrameNavigated, HeaderList, LoadingFailed, LoadingFinished, OfFrame, OfRequest,
-    Paused, RequestData, RequestExtra, RequestWillBeSent, ResponseData, ResponseExtra, ResponseReceived,
-    SecurityDetails, WithUrl,
+    Paused, RequestExtra, RequestWillBeSent, ResponseData, ResponseExtra, ResponseReceived, SecurityDetails, WithUrl,
 };
+use super::exchange::{apply, apply_extra, egress_failure, has_body, post_data, without_proxy};
 use super::model::{CaptureRequest, Incidents, Redirect, Resource};
 use crate::browser::cdp::{CdpError, Event};
-use crate::proxy::EGRESS_HEADER;
+
+/// Marks a redirect that the browser made up.
+const INTERNAL_REDIRECT: &str = "Non-Authoritative-Reason";
 
 /// Something to be done because of an event.
 #[derive(Debug)]
@@ -128,9 +129,9 @@ impl Recorder {
 
     /// When the page counts as settled if nothing more happens: a quiet network, or one that stands
     /// still for longer although a request is open (a stream, a long poll).
-    pub(super) fn settles_at(&self, idle: std::time::Duration) -> Option<Instant> {
+    pub(super) fn settles_at(&self, idle: Duration) -> Option<Instant> {
         self.loaded_at?;
-        let wait = if self.in_flight == 0 { idle } else { (idle * 4).max(std::time::Duration::from_secs(2)) };
+        let wait = if self.in_flight == 0 { idle } else { (idle * 4).max(Duration::from_secs(2)) };
         Some(self.last_activity + wait)
     }
 
@@ -271,12 +272,15 @@ impl Recorder {
     fn redirected(&mut self, id: &str, response: ResponseData, has_extra: Option<bool>) -> Option<usize> {
         let hop = self.tracks.get_mut(id)?.hops.last_mut()?;
         hop.has_extra = has_extra;
+        let internal = response.headers.0.iter().any(|(name, _)| name == INTERNAL_REDIRECT);
         let index = hop.index;
         let proxy = self.limits.proxy;
         let resource = self.resources.get_mut(index)?;
         resource.encoded_length = bytes_of(response.encoded_data_length);
         resource.finished = true;
         apply(resource, response, proxy);
+        // The browser redirected itself (HSTS): no server said so.
+        resource.from_cache |= internal;
         Some(index)
     }
 
@@ -416,7 +420,7 @@ impl Recorder {
     /// The answer to [`Action::FetchBody`].
     pub(super) fn body(&mut self, index: usize, body: Result<Bytes, String>) {
         self.bodies_pending = self.bodies_pending.saturating_sub(1);
-        let Some(resource) = self.resources.get_mut(index) else { return };
+        let Some(resource) = self.resources.get_mut(index).filter(|r| !r.fulfilled) else { return };
         match body {
             Ok(bytes) if bytes.len() as u64 > self.limits.body_bytes => {
                 resource.body_error = Some("BODY_TOO_LARGE".to_owned());
@@ -431,7 +435,7 @@ impl Recorder {
 
     /// Marks the request that was answered with bytes of our own.
     pub(super) fn fulfilled(&mut self, url: &str, body: &Bytes) {
-        let main = self.resources.iter_mut().rev().find(|r| r.main_frame && r.url == url);
+        let main = self.resources.iter_mut().find(|r| r.main_frame && r.url == url);
         if let Some(resource) = main {
             resource.fulfilled = true;
             resource.body = Some(body.clone());
@@ -474,88 +478,6 @@ impl Recorder {
     }
 }
 
-fn apply(resource: &mut Resource, response: ResponseData, proxy: SocketAddr) {
-    resource.status = u16::try_from(response.status).ok().filter(|s| *s > 0);
-    resource.status_text = response.status_text;
-    resource.response_headers = response.headers.0;
-    resource.protocol = response.protocol.filter(|p| !p.is_empty());
-    resource.mime = response.mime_type;
-    resource.from_cache |= response.from_disk_cache || response.from_prefetch_cache;
-    resource.from_service_worker = response.from_service_worker;
-    let ip = response.remote_ip.and_then(|ip| ip.trim_matches(['[', ']']).parse::<IpAddr>().ok());
-    resource.remote_ip = ip.filter(|ip| !(*ip == proxy.ip() && response.remote_port == Some(proxy.port())));
-}
-
-fn apply_extra(resource: &mut Resource, extra: ResponseExtra) {
-    // A response that was kept from the page (CORS) is told by this alone.
-    let status = extra.status_code.and_then(|s| u16::try_from(s).ok());
-    if resource.status.is_none() {
-        resource.status = status;
-    }
-    // A revalidated answer has the status 200 for the page and 304 on the wire.
-    if status != resource.status {
-        return;
-    }
-    if let Some(head) = extra.headers_text.filter(|head| !head.is_empty()) {
-        let mut lines = head.split("\r\n").filter(|line| !line.is_empty());
-        if let Some(reason) = lines.next().and_then(|line| line.splitn(3, ' ').nth(2)) {
-            resource.status_text = reason.to_owned();
-        }
-        resource.response_headers = lines
-            .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
-            .collect();
-        resource.response_head = Some(head);
-    } else if !extra.headers.0.is_empty() {
-        resource.response_headers = extra.headers.0;
-    }
-}
-
-/// An answer that the guard gave in place of the origin is no answer of the origin.
-fn egress_failure(resource: &mut Resource) {
-    if !resource.url.starts_with("http:") {
-        return;
-    }
-    let told = resource
-        .response_headers
-        .iter()
-        .find(|(name, _)| name.eq_ignore_ascii_case(EGRESS_HEADER))
-        .map(|(_, value)| value.clone());
-    if let Some(code) = told {
-        resource.failed = Some(code);
-        resource.status = None;
-        resource.status_text.clear();
-        resource.response_headers.clear();
-        resource.response_head = None;
-        resource.body = None;
-    }
-}
-
-/// What the browser says to a proxy is not said to the origin.
-fn without_proxy(mut headers: Vec<(String, String)>) -> Vec<(String, String)> {
-    headers.retain(|(name, _)| !name.get(..6).is_some_and(|p| p.eq_ignore_ascii_case("proxy-")));
-    headers
-}
-
-fn has_body(resource: &Resource) -> bool {
-    let status = resource.status.unwrap_or(0);
-    !resource.fulfilled
-        && resource.failed.is_none()
-        && resource.method != "HEAD"
-        && resource.resource_type != "Preflight"
-        && status >= 200
-        && !matches!(status, 204 | 205 | 304)
-        && !(resource.redirected_to_other(status))
-}
-
-impl Resource {
-    /// A redirect has no body the browser keeps.
-    fn redirected_to_other(&self, status: u16) -> bool {
-        matches!(status, 301 | 302 | 303 | 307 | 308)
-            && self.response_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("location"))
-    }
-}
-
 /// Whether the page is not settled while such a request is open.
 fn counts(kind: &str) -> bool {
     !matches!(kind, "EventSource" | "WebSocket" | "Ping" | "CSPViolationReport" | "Preflight")
@@ -569,17 +491,6 @@ fn https_origin(url: &str) -> Option<String> {
     let rest = url.strip_prefix("https://")?;
     let host = rest.split(['/', '?', '#']).next()?;
     Some(format!("https://{host}"))
-}
-
-fn post_data(request: &RequestData) -> Option<Bytes> {
-    if request.post_data_entries.is_empty() {
-        return request.post_data.clone().map(Bytes::from);
-    }
-    let mut all = Vec::new();
-    for entry in &request.post_data_entries {
-        all.extend(STANDARD.decode(entry.bytes.as_deref()?).ok()?);
-    }
-    Some(all.into())
 }
 
 /// Lists a page can fill are kept short.

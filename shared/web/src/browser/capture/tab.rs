@@ -19,7 +19,7 @@ use crate::browser::launch::Browser;
 /// Commands that need no page.
 const PROMPT: Duration = Duration::from_secs(10);
 /// Events that may wait unread, bytes.
-const MAX_QUEUED: usize = 128 * 1024 * 1024;
+const MAX_QUEUED: usize = 64 * 1024 * 1024;
 
 /// One capture's page.
 pub(super) struct Tab<'a> {
@@ -199,7 +199,7 @@ impl<'a> Tab<'a> {
             patterns.push(json!({ "urlPattern": format!("{}/*", literal(&origin)), "requestStage": "Request" }));
         } else if request.main_document.is_some() {
             patterns.push(json!({
-                "urlPattern": literal(without_fragment(request.target())),
+                "urlPattern": literal(&normal(request.target())),
                 "resourceType": "Document",
                 "requestStage": "Request",
             }));
@@ -269,9 +269,15 @@ impl<'a> Tab<'a> {
     }
 }
 
-/// As the network knows it.
-pub(super) fn without_fragment(url: &str) -> &str {
-    url.split('#').next().unwrap_or(url)
+/// A URL as the network knows it: in the browser's spelling, without its fragment.
+pub(super) fn normal(text: &str) -> String {
+    match url::Url::parse(text) {
+        Ok(mut url) => {
+            url.set_fragment(None);
+            url.into()
+        }
+        Err(_) => text.to_owned(),
+    }
 }
 
 /// A URL as a pattern that matches it alone.

@@ -160,7 +160,11 @@ async fn late_pictures_load_and_banners_go_without_touching_the_dom() {
 #[tokio::test(flavor = "multi_thread")]
 async fn console_messages_errors_and_frames() {
     let Some(browser) = browser().await else { return };
-    let page = r#"<!doctype html><title>c</title><iframe src="/frame"></iframe>
+    let other =
+        serve(OriginConfig::new().route("/foreign", Reply::html("<script>console.info('from afar')</script>"))).await;
+    let foreign = format!("http://localhost:{}/foreign", other.addr().port());
+    let page = format!("<iframe src={foreign}></iframe>")
+        + r#"<!doctype html><title>c</title><iframe src="/frame"></iframe>
         <script>console.warn('careful', 7, {a: 1}); throw new Error('broken');</script>"#;
     let origin = serve(
         OriginConfig::new()
@@ -175,7 +179,27 @@ async fn console_messages_errors_and_frames() {
     assert!(console.iter().any(|e| e.level == "warning" && e.text.starts_with("careful 7")), "{console:?}");
     let thrown = console.iter().find(|e| e.source == "exception").unwrap();
     assert!(thrown.text.contains("broken") && thrown.line == Some(2), "{thrown:?}");
+    assert!(console.iter().any(|e| e.text == "from afar"), "{console:?}");
+    assert!(resource(&capture, "/foreign").body.is_some());
     assert!(!resource(&capture, "/frame").main_frame);
     assert!(resource(&capture, "/inner.svg").body.is_some());
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_the_browser_does_not_take_is_asked_for() {
+    let Some(browser) = browser().await else { return };
+    let origin = serve(OriginConfig::new().route("/p", Reply::html("<title>from the origin</title>"))).await;
+    let mut request = request(origin.url("/p"), DOM).await;
+    request.main_document = Some(MainDocument {
+        final_url: origin.url("/p").into(),
+        status: 200,
+        headers: vec![("Bad Name".to_owned(), "x\r\ny".to_owned())],
+        body: "<title>given</title>".into(),
+    });
+    let capture = browser.capture(request).await.unwrap();
+    assert_eq!(capture.title.as_deref(), Some("from the origin"));
+    let document = resource(&capture, "/p");
+    assert!(!document.fulfilled && document.response_head.is_some());
     browser.close().await;
 }

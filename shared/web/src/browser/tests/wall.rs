@@ -3,7 +3,7 @@
 use super::*;
 use crate::browser::capture::Cookie;
 use crate::code::FetchCode;
-use crate::testing::Reply;
+use crate::testing::{Identity, Reply, TestCa};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_addresses_are_failures_not_answers() {
@@ -116,5 +116,55 @@ async fn the_browser_is_not_root_and_knows_no_secrets() {
             "{names:?}"
         );
     }
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_datagram_leaves_the_browser() {
+    let Some(browser) = browser().await else { return };
+    let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let stun = socket.local_addr().unwrap();
+    let page = format!(
+        "<!doctype html><title>rtc</title><script>
+        const c = new RTCPeerConnection({{iceServers: [{{urls: 'stun:{stun}'}}]}});
+        c.createDataChannel('x'); const seen = [];
+        c.onicecandidate = (e) => {{ if (e.candidate) seen.push(e.candidate.candidate); document.title = 'rtc ' + seen.join() }};
+        c.createOffer().then((o) => c.setLocalDescription(o)); navigator.sendBeacon('/beacon', 'x')</script>"
+    );
+    let origin = serve(OriginConfig::new().route("/p", Reply::html(page))).await;
+    let mut request = request(origin.url("/p"), DOM).await;
+    request.idle = Duration::from_secs(2);
+    let capture = browser.capture(request).await.unwrap();
+    assert!(capture.title.is_some_and(|t| t.trim() == "rtc"), "no address was gathered");
+    let mut datagram = [0_u8; 64];
+    assert!(socket.try_recv(&mut datagram).is_err(), "a datagram went past the proxy");
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn https_through_the_guard_with_its_certificates() {
+    let Some(browser) = browser().await else { return };
+    let ca = TestCa::new().unwrap();
+    let tls = ca.server(Identity::Good, &[b"h2", b"http/1.1"]).unwrap();
+    let page = "<!doctype html><title>s</title><img src=/i.svg>";
+    let config = OriginConfig { tls: Some(tls), ..OriginConfig::new() };
+    let svg = Reply::ok("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'/>");
+    let origin = serve(config.route("/p", Reply::html(page)).route("/i.svg", svg)).await;
+    let outputs = Outputs { certificates: true, ..DOM };
+    // The browser does not know this authority.
+    let strict = browser.capture(request(origin.url("/p"), outputs).await).await.unwrap();
+    assert_eq!(strict.navigation_error.as_deref(), Some("net::ERR_CERT_AUTHORITY_INVALID"));
+    let mut lax = request(origin.url("/p"), outputs).await;
+    lax.ignore_tls_errors = true;
+    let capture = browser.capture(lax).await.unwrap();
+    assert_eq!(capture.title.as_deref(), Some("s"));
+    let document = resource(&capture, "/p");
+    assert_eq!(document.protocol.as_deref(), Some("h2"));
+    assert_eq!(document.body.as_deref(), Some(page.as_bytes()));
+    assert!(document.request_headers.iter().any(|(n, _)| n == ":authority"), "{:?}", document.request_headers);
+    let chains = capture.certificates.unwrap().unwrap();
+    assert_eq!(chains.len(), 1);
+    assert!(chains[0].origin.starts_with("https://") && !chains[0].certificates.is_empty());
+    assert!(chains[0].protocol.as_deref().is_some_and(|p| p.starts_with("TLS")));
     browser.close().await;
 }
