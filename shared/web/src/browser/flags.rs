@@ -73,8 +73,7 @@ const FIXED: &[&str] = &[
     "--proxy-server=http://127.0.0.1:9",
     "--proxy-bypass-list=<-loopback>",
     "--disable-quic",
-    "--force-webrtc-ip-handling-policy",
-    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--dns-prefetch-disable",
     "--no-pings",
     // Nothing of its own accord.

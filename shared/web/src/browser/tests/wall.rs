@@ -129,15 +129,18 @@ async fn no_datagram_leaves_the_browser() {
         const c = new RTCPeerConnection({{iceServers: [{{urls: 'stun:{stun}'}}]}});
         c.createDataChannel('x'); const seen = [];
         c.onicecandidate = (e) => {{ if (e.candidate) seen.push(e.candidate.candidate); document.title = 'rtc ' + seen.join() }};
-        c.createOffer().then((o) => c.setLocalDescription(o)); navigator.sendBeacon('/beacon', 'x')</script>"
+        c.createOffer().then((o) => c.setLocalDescription(o));
+        try {{ new WebTransport('https://{stun}/').ready.catch(() => {{}}) }} catch {{}}
+        navigator.sendBeacon('/beacon', 'x')</script>"
     );
     let origin = serve(OriginConfig::new().route("/p", Reply::html(page))).await;
     let mut request = request(origin.url("/p"), DOM).await;
     request.idle = Duration::from_secs(2);
     let capture = browser.capture(request).await.unwrap();
-    assert!(capture.title.is_some_and(|t| t.trim() == "rtc"), "no address was gathered");
+    let title = capture.title.unwrap();
     let mut datagram = [0_u8; 64];
-    assert!(socket.try_recv(&mut datagram).is_err(), "a datagram went past the proxy");
+    assert!(socket.try_recv(&mut datagram).is_err(), "a datagram went past the proxy: {title}");
+    assert_eq!(title.trim(), "rtc", "an address was gathered");
     browser.close().await;
 }
 
