@@ -100,13 +100,81 @@ impl Payloads for Originals {
     }
 }
 
-/// What the package's revisits refer to and the package itself does not hold.
+/// What a snapshot contributes.
+#[derive(Debug)]
+pub struct Source {
+    package: File,
+    /// The only page wanted of a package that holds those of a whole batch, and its own records.
+    page: Option<(String, File)>,
+}
+
+impl Source {
+    /// All of a package.
+    #[must_use]
+    pub fn whole(package: File) -> Source {
+        Source { package, page: None }
+    }
+
+    /// One page of a package that holds several: `id` as its page list has it, and the page's own
+    /// records, a WARC in itself.
+    #[must_use]
+    pub fn page(package: File, id: &str, records: File) -> Source {
+        Source { package, page: Some((id.to_owned(), records)) }
+    }
+
+    /// The package itself, in which what the page refers to may be found.
+    #[must_use]
+    pub fn package(&self) -> &File {
+        &self.package
+    }
+
+    fn open(&self) -> Result<WaczReader<BufReader<File>>, AssemblyError> {
+        Ok(WaczReader::open_verified(BufReader::new(from_start(&self.package)?))?.0)
+    }
+
+    fn warcs(&self) -> Result<Vec<File>, AssemblyError> {
+        match &self.page {
+            Some((_, records)) => Ok(vec![from_start(records)?]),
+            None => warcs(&self.package),
+        }
+    }
+
+    fn wants(&self, page: &Page) -> bool {
+        self.page.as_ref().is_none_or(|(id, _)| page.id.as_ref() == Some(id))
+    }
+
+    /// The artifact's name without its folder and without the mark of its page; none for another page's.
+    fn artifact<'a>(&self, path: &'a str) -> Option<&'a str> {
+        let name = path.strip_prefix(ARTIFACTS)?;
+        match &self.page {
+            Some((id, _)) => name.strip_prefix(&mark(id)),
+            None => Some(name),
+        }
+    }
+}
+
+/// What tells a page's artifacts from the others' in the package of a batch: the random end of its id.
+fn mark(id: &str) -> String {
+    let digits: String = id.chars().filter(char::is_ascii_hexdigit).collect();
+    format!("{}-", digits.get(20..).unwrap_or(&digits))
+}
+
+/// Ids of the pages in a package.
 ///
 /// # Errors
 /// When the package cannot be read.
-pub fn missing_originals(package: &File) -> Result<HashSet<Original>, AssemblyError> {
+pub fn page_ids(package: &File) -> Result<Vec<String>, AssemblyError> {
+    let mut reader = WaczReader::open(BufReader::new(from_start(package)?))?;
+    Ok(reader.pages()?.into_iter().filter_map(|p| p.id).collect())
+}
+
+/// What the revisits refer to and is not there itself.
+///
+/// # Errors
+/// When the source cannot be read.
+pub fn missing_originals(source: &Source) -> Result<HashSet<Original>, AssemblyError> {
     let (mut wanted, mut held) = (HashSet::new(), HashSet::new());
-    for warc in warcs(package)? {
+    for warc in source.warcs()? {
         let mut reader = WarcReader::new(BufReader::new(warc))?;
         while let Some(record) = reader.next_record()? {
             let header = record.header();
@@ -121,11 +189,15 @@ pub fn missing_originals(package: &File) -> Result<HashSet<Original>, AssemblyEr
 
 /// The WARC files of a package, each as a file of its own that can be sought in.
 fn warcs(package: &File) -> Result<Vec<File>, AssemblyError> {
-    let mut file = package.try_clone()?;
-    file.seek(SeekFrom::Start(0))?;
-    let mut reader = WaczReader::open(BufReader::new(file))?;
+    let mut reader = WaczReader::open(BufReader::new(from_start(package)?))?;
     let paths: Vec<String> = reader.warcs().map(str::to_owned).collect();
     paths.iter().map(|path| unpacked(&mut reader, path)).collect()
+}
+
+fn from_start(file: &File) -> io::Result<File> {
+    let mut file = file.try_clone()?;
+    file.seek(SeekFrom::Start(0))?;
+    Ok(file)
 }
 
 fn unpacked(reader: &mut WaczReader<BufReader<File>>, path: &str) -> Result<File, AssemblyError> {
@@ -168,37 +240,35 @@ impl Assembly {
         self.pages.len()
     }
 
-    /// Adds all of a snapshot's package. Its artifacts are named after `owner` when there are several.
+    /// Adds what a snapshot contributes. Its artifacts are named after `owner` when there are several.
     ///
     /// # Errors
     /// When the package is damaged; nothing of it is in the result then but, perhaps, artifacts.
     pub fn add(
         &mut self,
-        package: &File,
+        source: &Source,
         owner: Option<&str>,
         originals: Option<&mut Originals>,
     ) -> Result<(), AssemblyError> {
-        let mut file = package.try_clone()?;
-        file.seek(SeekFrom::Start(0))?;
-        let (mut reader, _) = WaczReader::open_verified(BufReader::new(file))?;
+        let mut reader = source.open()?;
         let mut keep = KeepRevisits;
         let payloads: &mut dyn Payloads = match originals {
             Some(originals) => originals,
             None => &mut keep,
         };
-        let paths: Vec<String> = reader.warcs().map(str::to_owned).collect();
-        for path in paths {
-            self.warc.copy(&mut unpacked(&mut reader, &path)?, payloads)?;
+        for mut warc in source.warcs()? {
+            self.warc.copy(&mut warc, payloads)?;
         }
-        self.pages.extend(reader.pages()?);
-        let artifacts: Vec<String> =
-            reader.entries().iter().map(|e| e.path.clone()).filter(|p| p.starts_with(ARTIFACTS)).collect();
+        self.pages.extend(reader.pages()?.into_iter().filter(|page| source.wants(page)));
+        let artifacts: Vec<String> = reader.entries().iter().map(|e| e.path.clone()).collect();
         for path in artifacts {
+            let Some(name) = source.artifact(&path) else { continue };
             let offset = self.spool.seek(SeekFrom::End(0))?;
             let mut entry = reader.entry(&path)?;
             let facts = ContentFacts::of_reader(&mut Tee { from: &mut entry, to: &mut self.spool })?;
             drop(entry);
-            self.artifacts.push(Artifact { path: named(&path, owner), offset, facts });
+            let owner = owner.map(|o| format!("{o}-")).unwrap_or_default();
+            self.artifacts.push(Artifact { path: format!("{ARTIFACTS}{owner}{name}"), offset, facts });
         }
         Ok(())
     }
@@ -227,14 +297,6 @@ impl Assembly {
         let mut buffer = finished.out;
         buffer.flush()?;
         Ok(finished.facts.len)
-    }
-}
-
-/// `artifacts/pdf-output.pdf` of snapshot X among several: `artifacts/X-pdf-output.pdf`.
-fn named(path: &str, owner: Option<&str>) -> String {
-    match owner {
-        Some(owner) => format!("{ARTIFACTS}{owner}-{}", path.trim_start_matches(ARTIFACTS)),
-        None => path.to_owned(),
     }
 }
 
@@ -298,6 +360,10 @@ mod tests {
         file
     }
 
+    fn whole(page: &str, second: i64, original: Option<DateTime<Utc>>) -> Source {
+        Source::whole(package(page, second, original))
+    }
+
     fn finish(assembly: Assembly) -> WaczReader<File> {
         let mut out = tempfile::tempfile().expect("temp file");
         let length =
@@ -315,8 +381,8 @@ mod tests {
     #[test]
     fn packages_become_one() {
         let mut assembly = Assembly::new(at(9)).expect("begun");
-        assembly.add(&package("http://x.example/a", 0, None), Some("s1"), None).expect("added");
-        assembly.add(&package("http://x.example/b", 5, Some(at(0))), Some("s2"), None).expect("added");
+        assembly.add(&whole("http://x.example/a", 0, None), Some("s1"), None).expect("added");
+        assembly.add(&whole("http://x.example/b", 5, Some(at(0))), Some("s2"), None).expect("added");
         assert_eq!(assembly.pages(), 2);
         let mut reader = finish(assembly);
         let paths: Vec<String> = reader.entries().iter().map(|e| e.path.clone()).collect();
@@ -331,10 +397,10 @@ mod tests {
     #[test]
     fn a_page_alone_gets_what_its_revisits_refer_to() {
         let donor = package("http://x.example/a", 0, None);
-        let page = package("http://x.example/b", 5, Some(at(0)));
+        let page = whole("http://x.example/b", 5, Some(at(0)));
         let mut wanted = missing_originals(&page).expect("read");
         assert_eq!(wanted.len(), 1);
-        assert!(missing_originals(&donor).expect("read").is_empty());
+        assert!(missing_originals(&Source::whole(donor.try_clone().expect("cloned"))).expect("read").is_empty());
 
         let mut originals = Originals::default();
         originals.take(&package("http://x.example/c", 3, None), &mut wanted).expect("read");
@@ -362,13 +428,50 @@ mod tests {
     }
 
     #[test]
+    fn one_page_of_a_batch_comes_alone() {
+        let ids = ["0192f0c1-2b3c-7d4e-8f90-aaaaaaaaaaaa", "0192f0c1-2b3c-7d4e-8f90-bbbbbbbbbbbb"];
+        let mut all = WarcBuffer::buffer();
+        let mut index = CdxjIndex::default();
+        let mut pages = Vec::new();
+        let mut file = tempfile::tempfile().expect("temp file");
+        let mut wacz = WaczWriter::new(&mut file, at(0));
+        let mut records = tempfile::tempfile().expect("temp file");
+        for (id, url) in ids.iter().zip(["http://x.example/1", "http://x.example/2"]) {
+            let head = http_head::response(b"HTTP/1.1 200 OK\r\n\r\n", StoredBody::as_sent(3)).expect("a head");
+            let written = all.write(Record::response(url, at(0), &head, &b"one"[..])).expect("written");
+            index.extend(written.cdxj(WARC));
+            pages.push(Page { id: Some((*id).to_owned()), ..Page::new(url, at(0)) });
+            if id.ends_with('b') {
+                let mut own = WarcBuffer::buffer();
+                own.write(Record::response(url, at(0), &head, &b"one"[..])).expect("written");
+                records.write_all(&own.finish().expect("finished").0).expect("written");
+            }
+        }
+        wacz.add_warc(WARC, &all.finish().expect("finished").0).expect("added");
+        for (mark, text) in [("aaaaaaaaaaaa", "1"), ("bbbbbbbbbbbb", "2")] {
+            wacz.add_artifact(&format!("{mark}-title"), "title.txt", text.as_bytes()).expect("added");
+        }
+        wacz.add_index(index).expect("added");
+        wacz.add_pages(&pages).expect("added");
+        wacz.finish(&PackageMeta { created: at(0), ..PackageMeta::default() }).expect("finished");
+        assert_eq!(page_ids(&file).expect("read"), ids);
+
+        let mut assembly = Assembly::new(at(9)).expect("begun");
+        assembly.add(&Source::page(file, ids[1], records), None, None).expect("added");
+        let mut reader = finish(assembly);
+        assert_eq!(entries(&mut reader).iter().map(|e| e.url.as_str()).collect::<Vec<_>>(), ["http://x.example/2"]);
+        assert_eq!(reader.pages().expect("pages")[0].id.as_deref(), Some(ids[1]));
+        assert_eq!(reader.read("artifacts/title-title.txt", 9).expect("read"), b"2");
+    }
+
+    #[test]
     fn a_damaged_package_is_refused() {
         let mut file = package("http://x.example/a", 0, None);
         let middle = file.metadata().expect("metadata").len() / 4;
         file.seek(SeekFrom::Start(middle)).expect("sought");
         file.write_all(&[0xff; 32]).expect("written");
         let mut assembly = Assembly::new(at(9)).expect("begun");
-        assert!(assembly.add(&file, None, None).is_err());
+        assert!(assembly.add(&Source::whole(file), None, None).is_err());
         assert_eq!(assembly.pages(), 0);
     }
 }

@@ -51,6 +51,10 @@ async fn documentation_is_kept_whole_and_others_can_read_it(pool: PgPool) {
     let memories = replay::ask_origin(some(&kept)).await;
     drop(origin);
     let revisits = kept.iter().filter(|k| k.kind == RecordType::Revisit).count();
+    // The same body as that of the folder, which was there first.
+    if lines.iter().any(|l| asked(l) == start.join("index.html").expect("a URL")) {
+        assert!(revisits > 0, "the front page is stored twice");
+    }
     eprintln!(
         "{} pages, {} of them HTML; {} objects, {} records, {revisits} revisits",
         lines.len(),

@@ -1,8 +1,7 @@
 //! Every object before the outside judges.
 
 use crate::archive::Archive;
-use crate::tools;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio::process::Command;
 
 /// Fails with every objection of every judge to any object.
@@ -27,11 +26,9 @@ pub(crate) async fn agree(folder: &Path, archive: &Archive) {
     assert!(objections.is_empty(), "{}", objections.join("\n"));
 }
 
-/// The player's programs.
-pub(crate) fn program(folder: &Path, name: &str) -> std::path::PathBuf {
+/// A program of the judges' folder.
+pub(crate) fn program(folder: &Path, name: &str) -> PathBuf {
     let path = folder.join("venv/bin").join(name);
-    if !path.is_file() {
-        tools::missing(&format!("{} (run judges/install.sh again)", path.display()));
-    }
+    assert!(path.is_file(), "{} is missing: run judges/install.sh again", path.display());
     path
 }

@@ -1,19 +1,19 @@
 //! `demo`: archives the bundled site into a folder of its own and shows what was kept. Leaves nothing
 //! running and nothing lying about unless asked to.
 
-use super::{Context, export, report, wait};
+use super::{Context, export, host, report, wait};
 use crate::args::{Demo, Export};
 use crate::client::Client;
 use crate::client::view::{Crawl, Snapshot, read};
 use crate::demo::DemoSite;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
 use crate::home::Home;
 use crate::host::start;
-use crate::output::{Out, cut};
+use crate::output::cut;
 use crate::units::{size, time};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tokio::time::Instant;
 
 /// Outputs shown for the first page.
@@ -24,22 +24,22 @@ const SHOWN_FILES: usize = 40;
 /// # Errors
 /// When a step does not end as it should.
 pub async fn demo(cx: &Context, args: Demo) -> Result<(), Failure> {
-    let stage = Stage::new(cx, args.keep)?;
+    let stage = Stage::new(args.keep)?;
     let cx = Context { home: stage.home.clone(), out: cx.out };
     let began = Instant::now();
     let result = tokio::select! {
         result = show(&cx, &stage) => result,
-        _ = tokio::signal::ctrl_c() => Err(Failure::new("INTERRUPTED", "the demo was interrupted").exit(crate::failure::Exit::Interrupted)),
+        _ = tokio::signal::ctrl_c() => Err(Failure::new("INTERRUPTED", "the demo was interrupted").exit(Exit::Interrupted)),
     };
     if args.keep && result.is_ok() {
         cx.out.line(format_args!("\nIt still runs. End it: fonds down --data {}", stage.home.dir().display()));
-    } else {
-        let quiet = Context { home: cx.home.clone(), out: Out { json: false } };
-        let down = end(&quiet).await;
-        result.as_ref().map_err(Clone::clone).and(down.as_ref().map_err(Clone::clone))?;
+        return result;
+    }
+    let ended = host::end(&cx.home).await;
+    if result.is_ok() && ended.is_ok() {
         cx.out.line(format_args!("\nNothing is left running. All of it took {}.", time(began.elapsed())));
     }
-    result
+    result.and(ended.map(drop))
 }
 
 /// Where the demo keeps its data.
@@ -50,13 +50,12 @@ struct Stage {
 }
 
 impl Stage {
-    fn new(cx: &Context, keep: bool) -> Result<Stage, Failure> {
+    fn new(keep: bool) -> Result<Stage, Failure> {
         // In /tmp and not in the checkout: the database's user must be able to enter it, and a home
         // folder is often closed to it.
         let dir =
             tempfile::Builder::new().prefix("fonds-demo-").tempdir_in("/tmp").map_err(|e| Failure::io("/tmp", &e))?;
         open_to_all(dir.path())?;
-        let _ = cx;
         let home = Home::resolve(Some(&dir.path().join("data")))?;
         Ok(if keep {
             let _ = dir.keep();
@@ -72,14 +71,6 @@ fn open_to_all(dir: &Path) -> Result<(), Failure> {
     std::fs::set_permissions(dir, std::fs::Permissions::from_mode(0o711)).map_err(|e| Failure::io(dir.display(), &e))
 }
 
-async fn end(cx: &Context) -> Result<(), Failure> {
-    if cx.home.is_held() {
-        super::host::down(&Context { home: cx.home.clone(), out: Out { json: true } }).await
-    } else {
-        Ok(())
-    }
-}
-
 async fn show(cx: &Context, stage: &Stage) -> Result<(), Failure> {
     let out = cx.out;
     let site = DemoSite::start().await.map_err(|e| Failure::io("the demo site", &e))?;
@@ -89,16 +80,16 @@ async fn show(cx: &Context, stage: &Stage) -> Result<(), Failure> {
     ));
 
     out.line("\n1. A page on this machine is refused unless the operator allows it");
-    let host = start::detached(&cx.home, &[]).await?;
-    let refused = crawl(cx, &Client::of(&host)?, &format!("{}/", site.origin), 0).await?;
-    let reason = refused_reason(&Client::of(&host)?, &refused).await?;
+    let client = Client::of(&start::detached(&cx.home, &[]).await?)?;
+    let refused = crawl(cx, &client, &format!("{}/", site.origin), 0).await?;
+    let reason = refused_reason(&client, &refused).await?;
     out.line(format_args!("   {}", cut(&reason, 200)));
     out.value(&json!({"step": "refused", "reason": reason}));
-    super::host::down(&Context { home: cx.home.clone(), out: Out { json: true } }).await?;
+    host::end(&cx.home).await?;
 
     out.line("\n2. The same archive, started with --allow-private, captures the site two links deep");
-    let host = start::detached(&cx.home, &["--allow-private".to_owned()]).await?;
-    let client = Client::of(&host)?;
+    let file = start::detached(&cx.home, &["--allow-private".to_owned()]).await?;
+    let client = Client::of(&file)?;
     let kept = crawl(cx, &client, &format!("{}/", site.origin), 2).await?;
     let report = report::Report::of(&client, &kept).await?;
     report.print(cx, &kept);
@@ -112,11 +103,11 @@ async fn show(cx: &Context, stage: &Stage) -> Result<(), Failure> {
     files(cx, &client, first).await?;
 
     out.line("\n3. One page as a WACZ file, which any replay tool opens");
-    let file = stage.home.dir().with_file_name("quay.wacz");
-    export::export(cx, Export { id: first.id.clone(), wacz: true, output: Some(file.clone()) }).await?;
+    let wacz = stage.home.dir().with_file_name("quay.wacz");
+    export::export(cx, Export { id: first.id.clone(), wacz: true, output: Some(wacz.clone()) }).await?;
 
     out.line("\n4. Where to look");
-    where_to_look(cx, &host, &file);
+    where_to_look(cx, &file, &wacz);
     Ok(())
 }
 
@@ -172,7 +163,7 @@ async fn files(cx: &Context, client: &Client, page: &Snapshot) -> Result<(), Fai
     Ok(())
 }
 
-fn where_to_look(cx: &Context, host: &crate::home::HostFile, file: &PathBuf) {
+fn where_to_look(cx: &Context, host: &crate::home::HostFile, file: &Path) {
     let out = cx.out;
     out.line(format_args!("   API     {}/v1/crawls (Authorization: Bearer {})", host.url, host.token));
     out.line(format_args!("   data    {}", cx.home.dir().display()));

@@ -219,7 +219,7 @@ fn fonts() -> Vec<Check> {
     } else {
         good("fonts", format!("{} files", names.len()))
     }];
-    if !names.is_empty() && !(any("emoji") && any("cjk")) {
+    if !(names.is_empty() || any("emoji") && any("cjk")) {
         let lack = if any("emoji") { "Chinese, Japanese and Korean" } else { "emoji" };
         let package = if any("emoji") { "fonts-noto-cjk" } else { "fonts-noto-color-emoji" };
         checks.push(warning(

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::args::Export;
-use crate::assembly::{Assembly, AssemblyError, Originals, SOFTWARE, missing_originals};
+use crate::assembly::{Assembly, AssemblyError, Originals, SOFTWARE, Source, missing_originals, page_ids};
 use crate::client::Client;
 use crate::client::find::{Found, find};
 use crate::client::view::{Crawl, Link, Snapshot, read};
@@ -50,37 +50,39 @@ pub async fn export(cx: &Context, args: Export) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The snapshot's own package, byte for byte, unless it refers to bodies that other packages hold: then
-/// one that holds them itself.
+/// The snapshot's own package, byte for byte, unless it holds other pages too or refers to bodies that
+/// other packages hold: then one that has all of this page and nothing else.
 async fn snapshot(cx: &Context, client: &Client, page: &Snapshot) -> Result<File, Failure> {
-    let package = download(client, &page.id).await?.ok_or_else(|| {
+    let package = package(client, &page.id).await?.ok_or_else(|| {
         Failure::new("NO_WACZ", format!("no WACZ was made of snapshot {}", page.id))
             .advise("Archive the page again with the outputs warc and wacz.")
     })?;
-    let (package, mut wanted) = blocking(move || {
-        let wanted = missing_originals(&package)?;
-        Ok((package, wanted))
+    let (source, alone) = source(client, &page.id, package.1).await?;
+    let (source, mut wanted) = blocking(move || {
+        let wanted = missing_originals(&source)?;
+        Ok((source, wanted))
     })
     .await?;
-    if wanted.is_empty() {
-        return Ok(package);
+    if wanted.is_empty() && alone {
+        return source.package().try_clone().map_err(|e| Failure::io("a temporary file", &e));
     }
     let mut originals = Originals::default();
-    for donor in donors(client, page).await? {
-        if wanted.is_empty() {
-            break;
-        }
-        if let Some(donor) = download(client, &donor).await? {
+    let mut donor = Some(source.package().try_clone().map_err(|e| Failure::io("a temporary file", &e))?);
+    let mut donors = if wanted.is_empty() { Vec::new() } else { donors(client, page).await? }.into_iter();
+    while !wanted.is_empty() {
+        if let Some(donor) = donor.take() {
             (originals, wanted) = blocking(move || {
                 originals.take(&donor, &mut wanted)?;
                 Ok((originals, wanted))
             })
             .await?;
         }
+        let Some(next) = donors.next() else { break };
+        donor = self::package(client, &next).await?.map(|(_, file)| file);
     }
     if !wanted.is_empty() {
         cx.out.note(format_args!(
-            "fonds: {} of this page is held by other snapshots that were not found; `fonds export {} --wacz` writes the whole crawl",
+            "fonds: {} of this page held by other snapshots could not be found; `fonds export {} --wacz` writes the whole crawl",
             count(wanted.len() as u64, "part"),
             page.crawl_id
         ));
@@ -88,10 +90,34 @@ async fn snapshot(cx: &Context, client: &Client, page: &Snapshot) -> Result<File
     let meta = meta(page.title.as_deref().unwrap_or(&page.url), Some(page));
     blocking(move || {
         let mut assembly = Assembly::new(meta.created)?;
-        assembly.add(&package, None, Some(&mut originals))?;
+        assembly.add(&source, None, Some(&mut originals))?;
         finish(assembly, &meta)
     })
     .await
+}
+
+/// What the snapshot contributes, and whether that is its whole package.
+async fn source(client: &Client, id: &str, package: File) -> Result<(Source, bool), Failure> {
+    let (package, pages) = blocking(move || {
+        let pages = page_ids(&package)?;
+        Ok((package, pages))
+    })
+    .await?;
+    if pages.len() <= 1 {
+        return Ok((Source::whole(package), true));
+    }
+    let page: Snapshot = read(&client.get(&format!("/v1/snapshots/{id}"), &[]).await?);
+    let file = page.results.iter().find(|r| r.extractor == "warc").and_then(|r| r.files.first()).ok_or_else(|| {
+        Failure::new(
+            "NO_WACZ",
+            format!(
+                "the records of snapshot {id} lie among those of other pages, and it has no `warc` output of its own"
+            ),
+        )
+        .advise("Export the whole crawl instead.")
+    })?;
+    let link: Link = read(&client.get(&file.href, &[("link", "true".to_owned())]).await?);
+    Ok((Source::page(package, id, download(client, &link, id).await?), false))
 }
 
 /// Other snapshots of the page's crawl, the oldest first: a body is held by the first page that had it.
@@ -117,14 +143,23 @@ async fn whole_crawl(cx: &Context, client: &Client, crawl: &Crawl) -> Result<Fil
     let meta = meta(&name, pages.iter().find(|p| p.depth == 0));
     let mut assembly = Assembly::new(meta.created).map_err(assembly_failure)?;
     let mut without = 0u64;
+    // The pages of a batch lie in one package, and mostly behind one another.
+    let mut last: Option<(String, File)> = None;
     for page in &pages {
-        let Some(package) = download(client, &page.id).await? else {
+        let Some(link) = package_link(client, &page.id).await? else {
             without += 1;
             continue;
         };
+        let digest = link.sha256.clone().unwrap_or_default();
+        let file = match last.take() {
+            Some((known, file)) if known == digest && !digest.is_empty() => file,
+            _ => download(client, &link, &page.id).await?,
+        };
+        last = Some((digest, file.try_clone().map_err(|e| Failure::io("a temporary file", &e))?));
+        let (source, _) = source(client, &page.id, file).await?;
         let id = page.id.clone();
         assembly = blocking(move || {
-            assembly.add(&package, Some(&id), None)?;
+            assembly.add(&source, Some(&id), None)?;
             Ok(assembly)
         })
         .await?;
@@ -156,14 +191,24 @@ fn finish(assembly: Assembly, meta: &PackageMeta) -> Result<File, AssemblyError>
     Ok(out)
 }
 
-/// The package of a snapshot in a temporary file; none when it has none or is not done yet.
-async fn download(client: &Client, id: &str) -> Result<Option<File>, Failure> {
-    let answer = client.get(&format!("/v1/snapshots/{id}/wacz"), &[("link", "true".to_owned())]).await;
-    let link: Link = match answer {
-        Ok(value) => read::<Link>(&value),
-        Err(failure) if matches!(failure.code.as_str(), "NO_WACZ" | "NOT_SEALED") => return Ok(None),
-        Err(failure) => return Err(failure),
-    };
+/// Where the package of a snapshot is; none when it has none or is not done yet.
+async fn package_link(client: &Client, id: &str) -> Result<Option<Link>, Failure> {
+    match client.get(&format!("/v1/snapshots/{id}/wacz"), &[("link", "true".to_owned())]).await {
+        Ok(value) => Ok(Some(read(&value))),
+        Err(failure) if matches!(failure.code.as_str(), "NO_WACZ" | "NOT_SEALED") => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// The package of a snapshot in a temporary file, with its link.
+async fn package(client: &Client, id: &str) -> Result<Option<(Link, File)>, Failure> {
+    let Some(link) = package_link(client, id).await? else { return Ok(None) };
+    let file = download(client, &link, id).await?;
+    Ok(Some((link, file)))
+}
+
+/// What a link leads to, in a temporary file, checked against what the service says of it.
+async fn download(client: &Client, link: &Link, id: &str) -> Result<File, Failure> {
     let io = |e: std::io::Error| Failure::io("a temporary file", &e);
     let mut body = client.open(&link.url).await?.into_body();
     let mut file = tokio::fs::File::from_std(tempfile::tempfile().map_err(io)?);
@@ -179,12 +224,14 @@ async fn download(client: &Client, id: &str) -> Result<Option<File>, Failure> {
     }
     file.flush().await.map_err(io)?;
     let digest = hex::encode(hash.finalize());
-    if link.size.is_some_and(|s| s != written) || link.sha256.as_ref().is_some_and(|s| *s != digest) {
+    let whole =
+        link.size.is_none_or(|s| s == written) && link.sha256.as_ref().is_none_or(|s| s.is_empty() || *s == digest);
+    if !whole {
         return Err(
             Failure::new("DAMAGED", format!("the package of snapshot {id} did not arrive whole")).advise("Try again.")
         );
     }
-    Ok(Some(file.into_std().await))
+    Ok(file.into_std().await)
 }
 
 /// Work on files, away from the runtime's threads.

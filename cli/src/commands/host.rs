@@ -104,22 +104,41 @@ fn public(host: &HostFile, home: &Home, token: bool) -> Value {
 /// # Errors
 /// When it does not end.
 pub async fn down(cx: &Context) -> Result<(), Failure> {
-    let home = &cx.home;
+    let ended = end(&cx.home).await?;
+    cx.out.value(&json!({"running": false, "ended": !matches!(ended, Ended::Nothing)}));
+    match ended {
+        Ended::Host(took) => cx.out.line(format_args!("ended after {}", time(took))),
+        Ended::Leftovers => cx.out.line("ended the database that an earlier fonds had left running"),
+        Ended::Nothing => cx.out.line(format_args!("no fonds runs for {}", cx.home.dir().display())),
+    }
+    Ok(())
+}
+
+/// What [`end`] ended.
+pub(super) enum Ended {
+    /// A host, which took this long.
+    Host(Duration),
+    /// The database of a killed host.
+    Leftovers,
+    /// Nothing ran.
+    Nothing,
+}
+
+/// Ends what runs for the data folder and waits until it has ended.
+///
+/// # Errors
+/// When it does not end.
+pub(super) async fn end(home: &Home) -> Result<Ended, Failure> {
+    let began = Instant::now();
     let Some(host) = home.host() else {
         if home.is_held() {
             return Err(Failure::new("HOST_BUSY", "fonds is starting or ending").advise("Try again in a moment."));
         }
-        let cluster = home.cluster();
-        let left = cluster.canonicalize().map(|dir| processes(&dir).len()).unwrap_or(0);
-        if left > 0 {
-            let dir = cluster.canonicalize().map_err(|e| Failure::io(cluster.display(), &e))?;
-            clear_leftovers(&dir).await.map_err(|e| Failure::io("the database", &e))?;
-            cx.out.line("ended the database that an earlier fonds had left running");
-        } else {
-            cx.out.line(format_args!("no fonds runs for {}", home.dir().display()));
-        }
-        cx.out.value(&json!({"running": false, "ended": false}));
-        return Ok(());
+        let Some(cluster) = home.cluster().canonicalize().ok().filter(|dir| !processes(dir).is_empty()) else {
+            return Ok(Ended::Nothing);
+        };
+        clear_leftovers(&cluster).await.map_err(|e| Failure::io("the database", &e))?;
+        return Ok(Ended::Leftovers);
     };
     let pid = i32::try_from(host.pid).ok().and_then(Pid::from_raw);
     let sent = pid.ok_or(rustix::io::Errno::SRCH).and_then(|pid| kill_process(pid, Signal::TERM));
@@ -127,7 +146,6 @@ pub async fn down(cx: &Context) -> Result<(), Failure> {
         Failure::new("NOT_ALLOWED", format!("fonds (process {}) cannot be ended: {e}", host.pid))
             .advise("It runs as another user: do this as that user or as root.")
     })?;
-    let began = Instant::now();
     while home.is_held() {
         if began.elapsed() > DOWN_PATIENCE {
             return Err(Failure::new("HOST_BUSY", format!("fonds has not ended after {} s", DOWN_PATIENCE.as_secs()))
@@ -135,9 +153,7 @@ pub async fn down(cx: &Context) -> Result<(), Failure> {
         }
         sleep(Duration::from_millis(50)).await;
     }
-    cx.out.value(&json!({"running": false, "ended": true}));
-    cx.out.line(format_args!("ended after {}", time(began.elapsed())));
-    Ok(())
+    Ok(Ended::Host(began.elapsed()))
 }
 
 /// What runs and where, and how much it holds.

@@ -21,8 +21,7 @@ pub async fn open(cx: &Context, args: Open) -> Result<(), Failure> {
     let row = snapshot(&client, &args.id).await?;
     let page: Snapshot = read(&row);
     let (extractor, file) = choose(&page, args.output.as_deref())?;
-    let path = format!("/v1/snapshots/{}/files/{extractor}/{}", page.id, encode(&file.path));
-    let link: Link = read(&client.get(&path, &[("link", "true".to_owned())]).await?);
+    let link: Link = read(&client.get(&file.href, &[("link", "true".to_owned())]).await?);
     cx.out.value(
         &json!({"snapshot": page.id, "output": extractor, "path": file.path, "url": link.url, "size": file.size}),
     );
@@ -60,12 +59,6 @@ fn choose(page: &Snapshot, wanted: Option<&str>) -> Result<(String, File), Failu
     Ok((result.extractor.clone(), result.files.first().cloned().ok_or_else(failure)?))
 }
 
-/// A file's path as a part of a URL's: slashes stay.
-fn encode(path: &str) -> String {
-    let part = |p: &str| url::form_urlencoded::byte_serialize(p.as_bytes()).collect::<String>().replace('+', "%20");
-    path.split('/').map(part).collect::<Vec<_>>().join("/")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,10 +74,5 @@ mod tests {
         let failure = choose(&page, Some("pdf")).expect_err("none");
         assert!(failure.advice.contains("headers, screenshot"), "{failure}");
         assert!(choose(&Snapshot::default(), None).is_err());
-    }
-
-    #[test]
-    fn a_path_is_encoded_part_by_part() {
-        assert_eq!(encode("a b/ü?#.txt"), "a%20b/%C3%BC%3F%23.txt");
     }
 }

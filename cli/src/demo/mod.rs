@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 
 /// Least size of the long page.
 const LONG_PAGE: usize = 5 * 1024 * 1024;
+/// Days of the chronicle that are there to be read; the others are in its register.
+const DAYS: usize = 2 * 365;
 
 /// One file of the site.
 struct File {
@@ -149,18 +151,25 @@ fn chronicle() -> String {
         ["clear", "grey", "falling glass", "wind from the west", "rain in sheets", "not worth writing down"];
     let mut page = String::with_capacity(LONG_PAGE + 4096);
     page.push_str("<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>The chronicle - The Lenn Harbour Book</title>\n<link rel=\"stylesheet\" href=\"/style/site.css\"></head><body><main><h2>The chronicle</h2>\n<p>Every day of the harbour since the book was begun. <a href=\"/\">Back to the quay.</a></p>\n");
-    let mut day = 0;
-    while page.len() < LONG_PAGE {
-        // Steps that share no factor with the lists' lengths go through every combination.
-        let (boat, deed, sky) = (BOATS[day * 3 % 5], DEEDS[day * 4 % 7], SKIES[day * 5 % 6]);
+    // Steps that share no factor with the lists' lengths go through every combination.
+    let entry = |day: usize| (SKIES[day * 5 % 6], BOATS[day * 3 % 5], DEEDS[day * 4 % 7]);
+    for day in 0..DAYS {
+        let (sky, boat, deed) = entry(day);
         page.push_str(&format!(
             "<p id=\"d{day}\"><b>Year {}, day {}.</b> Sky: {sky}. {boat} {deed}.</p>\n",
             1 + day / 365,
             1 + day % 365
         ));
+    }
+    // Most of a large page is seldom text: what a script would make a table of.
+    page.push_str("<script type=\"application/json\" id=\"register\">[");
+    let mut day = DAYS;
+    while page.len() < LONG_PAGE {
+        let (sky, boat, deed) = entry(day);
+        page.push_str(&format!("{{\"day\":{day},\"sky\":\"{sky}\",\"boat\":\"{boat}\",\"entry\":\"{deed}\"}},\n"));
         day += 1;
     }
-    page.push_str("</main></body></html>\n");
+    page.push_str("null]</script></main></body></html>\n");
     page
 }
 

@@ -100,4 +100,28 @@ mod tests {
         }
         assert!(Uuid::parse_str(&request_id(&HeaderMap::new())).is_ok());
     }
+
+    #[tokio::test]
+    async fn a_panic_and_a_hang_are_answered() {
+        use tower::ServiceExt;
+        let db = fonds_store::DbConfig { url: "postgres://nowhere.invalid/x".to_owned(), max_connections: 1 };
+        let db = fonds_store::Db::connect_lazy(&db).unwrap();
+        let blobs = std::sync::Arc::new(fonds_blobs::memory::MemoryBlobs::new());
+        let mut config = crate::ApiConfig::new(vec![1; 32]);
+        config.request_timeout = std::time::Duration::from_millis(50);
+        let state = ApiState::new(db, blobs, std::sync::Arc::new(fonds_queues::NoBell), config).unwrap();
+        let router = axum::Router::new()
+            .route("/panic", axum::routing::get(async || -> () { panic!("secret") }))
+            .route("/hang", axum::routing::get(async || std::future::pending::<()>().await))
+            .layer(axum::middleware::from_fn_with_state(state, edge));
+        for (path, status, code) in [("/panic", 500, "INTERNAL"), ("/hang", 503, "TOO_SLOW")] {
+            let request = Request::get(path).body(axum::body::Body::empty()).unwrap();
+            let response = router.clone().oneshot(request).await.unwrap();
+            assert_eq!(response.status().as_u16(), status);
+            let body = axum::body::to_bytes(response.into_body(), 10_000).await.unwrap();
+            let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(problem["code"], code);
+            assert!(!problem.to_string().contains("secret"));
+        }
+    }
 }

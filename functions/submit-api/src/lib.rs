@@ -33,7 +33,7 @@ use http::header::CONTENT_TYPE;
 /// The API's document.
 #[must_use]
 pub fn openapi() -> utoipa::openapi::OpenApi {
-    openapi::with_problems(routes::documented().into_openapi())
+    openapi::finished(routes::documented().into_openapi())
 }
 
 /// The API.

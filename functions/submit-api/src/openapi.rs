@@ -46,8 +46,9 @@ pub(crate) fn base() -> utoipa::openapi::OpenApi {
     Frame::openapi()
 }
 
-/// Every operation can answer a problem; said once here instead of at every handler.
-pub(crate) fn with_problems(mut openapi: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
+/// What the handlers do not say: every operation can answer a problem, and a path that goes on
+/// over slashes has its own notation in the router only.
+pub(crate) fn finished(mut openapi: utoipa::openapi::OpenApi) -> utoipa::openapi::OpenApi {
     let problem = ResponseBuilder::new()
         .description("A problem: `code` says which, `advice` what to do.")
         .content(
@@ -55,12 +56,14 @@ pub(crate) fn with_problems(mut openapi: utoipa::openapi::OpenApi) -> utoipa::op
             ContentBuilder::new().schema(Some(RefOr::Ref(Ref::from_schema_name("Problem")))).build(),
         )
         .build();
-    for item in openapi.paths.paths.values_mut() {
+    let paths = std::mem::take(&mut openapi.paths.paths);
+    for (path, mut item) in paths {
         let operations =
             [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete, &mut item.put, &mut item.head];
         for operation in operations.into_iter().flatten() {
             operation.responses.responses.insert("default".to_owned(), RefOr::T(problem.clone()));
         }
+        openapi.paths.paths.insert(path.replace("{*", "{"), item);
     }
     openapi
 }

@@ -9,7 +9,9 @@ use fonds_blobs::BlobError;
 use fonds_domain::ErrorCode;
 use fonds_domain::config::ConfigError;
 use fonds_store::StoreError;
-use http::header::{HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{
+    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 use std::borrow::Cow;
@@ -107,12 +109,15 @@ pub(crate) struct ProblemBody<'a> {
     request_id: &'a str,
 }
 
-/// An error on its way to the caller.
+/// An error on its way to the caller. Boxed: it is the rare end of nearly every function.
 #[derive(Debug, Clone)]
-pub(crate) struct Problem {
+pub(crate) struct Problem(Box<Parts>);
+
+#[derive(Debug, Clone)]
+struct Parts {
     code: &'static str,
     status: StatusCode,
-    advice: Cow<'static, str>,
+    advice: &'static str,
     detail: Cow<'static, str>,
     field: Option<String>,
     errors: Vec<FieldError>,
@@ -133,26 +138,26 @@ impl Problem {
             }
             _ => {}
         }
-        Problem {
+        Problem(Box::new(Parts {
             code: code.name,
             status: code.status,
-            advice: code.advice.into(),
+            advice: code.advice,
             detail: detail.into(),
             field: None,
             errors: Vec::new(),
             headers,
             cause: None,
-        }
+        }))
     }
 
     /// 422 about one field.
     pub(crate) fn field(field: impl Into<String>, detail: impl Into<Cow<'static, str>>) -> Problem {
-        Problem { field: Some(field.into()), ..Problem::new(INVALID_FIELD, detail) }
+        Problem::new(INVALID_FIELD, detail).at(field)
     }
 
     /// 422 about one field, with a code of the domain.
     pub(crate) fn refused(code: ErrorCode, field: impl Into<String>, detail: impl Into<Cow<'static, str>>) -> Problem {
-        Problem { code: code.as_str(), advice: code.advice().into(), ..Problem::field(field, detail) }
+        Problem::field(field, detail).of_domain(code)
     }
 
     /// Nothing is there.
@@ -162,26 +167,39 @@ impl Problem {
 
     /// 500; the text is for the log.
     pub(crate) fn internal(cause: impl ToString) -> Problem {
-        Problem { cause: Some(cause.to_string()), ..Problem::new(INTERNAL, "something went wrong inside") }
+        Problem::new(INTERNAL, "something went wrong inside").because(cause)
     }
 
     /// Names the member of the request.
     pub(crate) fn at(mut self, field: impl Into<String>) -> Problem {
-        self.field = Some(field.into());
+        self.0.field = Some(field.into());
         self
     }
 
     /// Lists single errors.
     pub(crate) fn with_errors(mut self, errors: Vec<FieldError>) -> Problem {
-        self.errors = errors;
-        self.errors.truncate(ERRORS_MAX);
+        self.0.errors = errors;
+        self.0.errors.truncate(ERRORS_MAX);
         self
     }
 
     pub(crate) fn with_header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Problem {
         if let Ok(value) = value.try_into() {
-            self.headers.insert(name, value);
+            self.0.headers.insert(name, value);
         }
+        self
+    }
+
+    /// The domain's code and advice.
+    fn of_domain(mut self, code: ErrorCode) -> Problem {
+        self.0.code = code.as_str();
+        self.0.advice = code.advice();
+        self
+    }
+
+    /// What the log is told.
+    fn because(mut self, cause: impl ToString) -> Problem {
+        self.0.cause = Some(cause.to_string());
         self
     }
 
@@ -201,28 +219,30 @@ impl Problem {
 
     /// Renders the answer. `inner` is the response it replaces; its headers (`Allow`) are kept.
     pub(crate) fn render(self, request_id: &str, inner: HeaderMap) -> Response {
-        if let Some(cause) = &self.cause {
-            tracing::error!(request_id, code = self.code, error = %cause, "request failed");
+        let parts = *self.0;
+        if let Some(cause) = &parts.cause {
+            tracing::error!(request_id, code = parts.code, error = %cause, "request failed");
         }
         let body = ProblemBody {
             kind: "about:blank",
-            title: self.status.canonical_reason().unwrap_or("Error"),
-            status: self.status.as_u16(),
-            detail: &self.detail,
-            code: self.code,
-            field: self.field.as_deref(),
-            advice: &self.advice,
-            errors: &self.errors,
+            title: parts.status.canonical_reason().unwrap_or("Error"),
+            status: parts.status.as_u16(),
+            detail: &parts.detail,
+            code: parts.code,
+            field: parts.field.as_deref(),
+            advice: parts.advice,
+            errors: &parts.errors,
             request_id,
         };
         let bytes = serde_json::to_vec(&body).unwrap_or_default();
         let mut response = Response::new(bytes.into());
-        *response.status_mut() = self.status;
+        *response.status_mut() = parts.status;
         *response.headers_mut() = inner;
-        response.headers_mut().remove(http::header::CONTENT_LENGTH);
-        response.headers_mut().extend(self.headers);
-        response.headers_mut().insert(http::header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-        response.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let headers = response.headers_mut();
+        headers.remove(CONTENT_LENGTH);
+        headers.extend(parts.headers);
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         response
     }
 }
@@ -230,7 +250,7 @@ impl Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = Response::new(axum::body::Body::empty());
-        *response.status_mut() = self.status;
+        *response.status_mut() = self.0.status;
         response.extensions_mut().insert(self);
         response
     }
@@ -238,31 +258,22 @@ impl IntoResponse for Problem {
 
 impl From<StoreError> for Problem {
     fn from(e: StoreError) -> Problem {
-        let (code, detail) = if fonds_store::query::timed_out(&e) {
-            (TOO_SLOW, "the database did not answer within its time")
+        if fonds_store::query::timed_out(&e) {
+            Problem::new(TOO_SLOW, "the database did not answer within its time").because(e)
         } else if e.is_permanent() {
-            return Problem::internal(e);
+            Problem::internal(e)
         } else {
-            (DATABASE_UNAVAILABLE, "the database cannot be reached")
-        };
-        Problem { cause: Some(e.to_string()), ..Problem::new(code, detail) }
+            Problem::new(DATABASE_UNAVAILABLE, "the database cannot be reached").because(e)
+        }
     }
 }
 
 impl From<BlobError> for Problem {
     fn from(e: BlobError) -> Problem {
         match e {
-            BlobError::NotFound { .. } => Problem {
-                code: ErrorCode::BLOB_MISSING.as_str(),
-                advice: ErrorCode::BLOB_MISSING.advice().into(),
-                cause: Some(e.to_string()),
-                ..Problem::not_found("file")
-            },
+            BlobError::NotFound { .. } => Problem::not_found("file").of_domain(ErrorCode::BLOB_MISSING).because(e),
             e if e.is_permanent() => Problem::internal(e),
-            e => Problem {
-                cause: Some(e.to_string()),
-                ..Problem::new(BLOB_UNAVAILABLE, "the blob store could not be reached")
-            },
+            e => Problem::new(BLOB_UNAVAILABLE, "the blob store could not be reached").because(e),
         }
     }
 }

@@ -67,7 +67,8 @@ pub fn metric_line(kind: &str, metrics: &[(&str, &str, f64)]) -> String {
 /// Whether metric lines are wanted: in Lambda always, elsewhere with `FONDS_METRICS=1`.
 #[must_use]
 pub fn metrics_wanted() -> bool {
-    std::env::var_os("AWS_LAMBDA_FUNCTION_NAME").is_some() || std::env::var_os("FONDS_METRICS").is_some_and(|v| v == "1")
+    std::env::var_os("AWS_LAMBDA_FUNCTION_NAME").is_some()
+        || std::env::var_os("FONDS_METRICS").is_some_and(|v| v == "1")
 }
 
 /// Writes a metric line to standard output, where the Lambda log stream picks it up.
@@ -78,14 +79,14 @@ pub fn emit(kind: &str, metrics: &[(&str, &str, f64)]) {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_metric_line_names_its_dimension_and_values() {
-        let line: serde_json::Value = serde_json::from_str(&metric_line("snapshot", &[("runs", "Count", 3.0)])).expect("JSON");
+        let line: serde_json::Value =
+            serde_json::from_str(&metric_line("snapshot", &[("runs", "Count", 3.0)])).expect("JSON");
         assert_eq!(line["kind"], "snapshot");
         assert_eq!(line["runs"], 3.0);
         assert_eq!(line["_aws"]["CloudWatchMetrics"][0]["Metrics"][0]["Unit"], "Count");

@@ -5,7 +5,7 @@
 //! * [`record`] and [`http_head`] say what a record is and which bytes of an HTTP exchange are kept,
 //! * [`writer`] turns records into gzip members and tells where each one lies,
 //! * [`reader`] reads WARC files of any origin as far as they are sound and names their faults,
-//! * [`surt`] and [`cdxj`] are the index: key, lines, look-up,
+//! * [`mod@surt`] and [`cdxj`] are the index: key, lines, look-up,
 //! * [`wacz`] packs a snapshot into one object and reads such packages,
 //! * [`assemble`] merges WARC ranges into an export and lists several packages as one collection.
 #![warn(missing_docs)]

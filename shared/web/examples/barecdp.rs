@@ -124,7 +124,8 @@ async fn measure(
 async fn one(browser: &Browser, guard: Guard, url: String, way: Way) -> anyhow::Result<()> {
     let proxy = Arc::new(GuardProxy::start(guard, ProxyConfig::default()).await?);
     if matches!(way, Way::Bare | Way::BareTuned) {
-        let load = bare::load(browser, &url, proxy.addr(), way == Way::BareTuned).await?;
+        let ask = bare::Ask { tuned: way == Way::BareTuned, every_output: false };
+        let load = bare::load(browser, &url, proxy.addr(), ask).await?;
         anyhow::ensure!(load.requests >= 12 && load.png > 0 && load.pdf > 0, "{load:?}");
         return Ok(());
     }

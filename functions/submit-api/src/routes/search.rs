@@ -21,8 +21,10 @@ use uuid::Uuid;
 
 /// Pages reach this far.
 const REACH: u32 = 1000;
-/// Looking for resembling titles is worth this long.
-const SIMILAR_MS: u32 = 1_000;
+/// Looking for resembling titles is worth this long...
+const SIMILAR_MS: u32 = 500;
+/// ...and only when the words themselves found fewer than this.
+const SIMILAR_BELOW: usize = 5;
 /// A trigram needs three letters.
 const SIMILAR_MIN: usize = 3;
 
@@ -84,7 +86,7 @@ impl SearchQuery {
 
 /// Search titles, URLs, tags and texts.
 ///
-/// After those that say the words come those whose title or URL resembles them, on the first page only.
+/// When fewer than five say the words, those whose title or URL resembles them follow.
 #[utoipa::path(get, path = "/v1/search", tag = "search", operation_id = "search", params(SearchQuery),
     responses((status = 200, description = "A page of hits, best first", body = SearchAnswer)))]
 pub(crate) async fn search(
@@ -109,8 +111,9 @@ pub(crate) async fn search(
         similar_skipped: false,
     };
     let room = size - found.hits.len();
+    let few = room > 0 && found.hits.len() < SIMILAR_BELOW && wanted.offset == 0;
     let mut similar = Vec::new();
-    if room > 0 && wanted.offset == 0 && wanted.text.chars().count() >= SIMILAR_MIN {
+    if few && wanted.text.chars().count() >= SIMILAR_MIN {
         let known: Vec<_> = found.hits.iter().map(|h| h.snapshot.id).collect();
         match look_alikes(&state, search::Query { limit: room as i64, ..wanted }, &known).await? {
             Some(hits) => similar = hits,

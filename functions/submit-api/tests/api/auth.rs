@@ -76,8 +76,7 @@ async fn only_a_valid_bearer_is_let_in(pool: PgPool) {
     let api = Api::new(pool).await;
     let db = Db::from_pool(api.pool.clone());
     let past = Utc::now() - TimeDelta::seconds(1);
-    let (_, expired) =
-        tokens::create(&mut *db.conn().await.unwrap(), "old", &[Scope::Admin], Some(past)).await.unwrap();
+    let (_, expired) = tokens::create(&mut db.conn().await.unwrap(), "old", &[Scope::Admin], Some(past)).await.unwrap();
     for header in [
         "",
         "Bearer",

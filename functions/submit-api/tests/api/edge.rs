@@ -5,6 +5,7 @@ use axum::body::Body;
 use http::{Method, StatusCode};
 use serde_json::json;
 use sqlx::PgPool;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 #[sqlx::test(migrator = "fonds_store::MIGRATOR")]
 async fn errors_of_no_handler_are_problems_too(pool: PgPool) {
@@ -83,4 +84,28 @@ async fn links_begin_with_the_public_address(pool: PgPool) {
     let crawl = api.crawl(json!({"urls": ["https://ex.org/"]})).await;
     let shown = api.get(&format!("/v1/crawls/{crawl}")).await.ok();
     assert_eq!(shown["href"], format!("https://archive.example/prod/v1/crawls/{crawl}"));
+}
+
+/// A Lambda function has one connection: a handler that held one while it asks for another would
+/// wait for itself.
+#[sqlx::test(migrator = "fonds_store::MIGRATOR")]
+async fn one_connection_is_enough(options: PgPoolOptions, connect: PgConnectOptions) {
+    let pool = options.max_connections(1).acquire_timeout(std::time::Duration::from_secs(5)).connect_with(connect);
+    let api = Api::new(pool.await.unwrap()).await;
+    let key = [("idempotency-key", "k")];
+    let body = json!({"urls": ["https://ex.org/"], "config": {"only_new": true}});
+    let made = api.call_as(&api.write, Method::POST, "/v1/crawls", body.clone(), &key).await.ok();
+    api.call_as(&api.write, Method::POST, "/v1/crawls", body, &key).await.ok();
+    let crawl = made["id"].as_str().unwrap().parse().unwrap();
+    let id = Page { text: Some("word".into()), ..Page::new("https://ex.org/") }.insert(&api, crawl).await;
+    api.patch(&format!("/v1/crawls/{crawl}"), json!({"action": "pause", "tags": ["a"], "limits": {}})).await.ok();
+    api.patch(&format!("/v1/snapshots/{id}"), json!({"tags": ["a"]})).await.ok();
+    for path in
+        ["/v1/crawls", "/v1/snapshots", "/v1/tasks", "/v1/search?q=word", "/v1/search?q=wrod", "/v1/system/stats"]
+    {
+        api.get(path).await.ok();
+    }
+    api.get(&format!("/v1/snapshots/{id}/wacz")).await.problem(404, "NO_WACZ");
+    api.delete(&format!("/v1/snapshots/{id}")).await.ok();
+    api.delete(&format!("/v1/crawls/{crawl}")).await.ok();
 }

@@ -9,12 +9,6 @@ fn ids(items: &[Value]) -> Vec<String> {
     items.iter().map(|i| i["id"].as_str().unwrap().to_owned()).collect()
 }
 
-async fn many_crawls(api: &Api, n: i32) {
-    for _ in 0..n {
-        bare_crawl(api).await;
-    }
-}
-
 #[sqlx::test(migrator = "fonds_store::MIGRATOR")]
 async fn paging_is_complete_and_stable_while_rows_come_and_go(pool: PgPool) {
     let api = Api::new(pool).await;
@@ -149,37 +143,5 @@ async fn parameters_that_cannot_be_used_are_named(pool: PgPool) {
     ] {
         let problem = api.get(path).await.problem(422, "INVALID_FIELD");
         assert_eq!(problem["field"], field, "{path}: {problem}");
-    }
-}
-
-#[sqlx::test(migrator = "fonds_store::MIGRATOR")]
-async fn every_filter_of_a_large_table_has_an_index_to_go_by(pool: PgPool) {
-    let api = Api::new(pool).await;
-    many_crawls(&api, 3).await;
-    let crawl = bare_crawl(&api).await;
-    sqlx::query(
-        "INSERT INTO snapshot (id, crawl_id, url, url_key, host, status, sealed_at)
-         SELECT lpad(to_hex(i), 32, '0')::uuid, $1, 'https://h' || i % 1000 || '.org/' || i, decode(md5(i::text), 'hex'),
-                'h' || i % 1000 || '.org', 'sealed', now()
-         FROM generate_series(1, 60000) i",
-    )
-    .bind(crawl)
-    .execute(&api.pool)
-    .await
-    .unwrap();
-    sqlx::query("ANALYZE").execute(&api.pool).await.unwrap();
-    for query in [
-        "",
-        "status=started",
-        "tag=rare",
-        "host=h7.org",
-        "url=https://h1.org/none",
-        "url_prefix=https://h9.org/9",
-        "failed=true",
-        "domain=h7.org",
-    ] {
-        let start = std::time::Instant::now();
-        api.get(&format!("/v1/snapshots?{query}&limit=50")).await.ok();
-        eprintln!("{query:30} {:?}", start.elapsed());
     }
 }
