@@ -77,7 +77,9 @@ pub(super) async fn finish(cx: &Context, client: &Client, crawl: &Crawl) -> Resu
         }
         cx.out.value(&client.get(&format!("/v1/crawls/{}", crawl.id), &[]).await?);
     } else {
-        report::Report::of(client, crawl).await?.print(cx, crawl);
+        let report = report::Report::of(client, crawl).await?;
+        report.print(cx, crawl);
+        report.point_to_it(cx, crawl);
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! `demo`: archives the bundled site into a folder of its own and shows what was kept. Leaves nothing
-//! running and nothing lying about unless asked to.
+//! running unless asked to, and a few files to look at.
 
 use super::{Context, export, host, report, wait};
 use crate::args::{Demo, Export};
@@ -13,7 +13,7 @@ use crate::output::cut;
 use crate::units::{size, time};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
 /// Outputs shown for the first page.
@@ -45,6 +45,7 @@ pub async fn demo(cx: &Context, args: Demo) -> Result<(), Failure> {
 /// Where the demo keeps its data.
 struct Stage {
     home: Home,
+    keep: bool,
     /// Removes the folder at the end.
     _temporary: Option<tempfile::TempDir>,
 }
@@ -59,9 +60,9 @@ impl Stage {
         let home = Home::resolve(Some(&dir.path().join("data")))?;
         Ok(if keep {
             let _ = dir.keep();
-            Stage { home, _temporary: None }
+            Stage { home, keep, _temporary: None }
         } else {
-            Stage { home, _temporary: Some(dir) }
+            Stage { home, keep, _temporary: Some(dir) }
         })
     }
 }
@@ -102,12 +103,14 @@ async fn show(cx: &Context, stage: &Stage) -> Result<(), Failure> {
         .ok_or_else(|| Failure::new("DEMO_FAILED", "the first page is not in the archive"))?;
     files(cx, &client, first).await?;
 
-    out.line("\n3. One page as a WACZ file, which any replay tool opens");
-    let wacz = stage.home.dir().with_file_name("quay.wacz");
+    out.line("\n3. One page as a WACZ file, which any replay tool opens, and what a person looks at first");
+    let folder = results_folder()?;
+    let wacz = folder.join("quay.wacz");
     export::export(cx, Export { id: first.id.clone(), wacz: true, output: Some(wacz.clone()) }).await?;
 
     out.line("\n4. Where to look");
-    where_to_look(cx, &file, &wacz);
+    save_files(cx, &client, first, &folder).await?;
+    where_to_look(cx, &file, stage.keep);
     Ok(())
 }
 
@@ -163,11 +166,42 @@ async fn files(cx: &Context, client: &Client, page: &Snapshot) -> Result<(), Fai
     Ok(())
 }
 
-fn where_to_look(cx: &Context, host: &crate::home::HostFile, file: &Path) {
+/// Where the files to look at are put: in the checkout when the root script started this, else in a
+/// new folder.
+fn results_folder() -> Result<PathBuf, Failure> {
+    let made = match std::env::var_os("FONDS_ROOT").filter(|r| !r.is_empty()) {
+        Some(root) => {
+            let dir = Path::new(&root).join(".fonds/demo");
+            std::fs::create_dir_all(&dir).map(|()| dir)
+        }
+        None => tempfile::Builder::new().prefix("fonds-demo-files-").tempdir_in("/tmp").map(tempfile::TempDir::keep),
+    };
+    made.map_err(|e| Failure::io("the folder for the demo's files", &e))
+}
+
+/// Copies what a person looks at first.
+async fn save_files(cx: &Context, client: &Client, page: &Snapshot, folder: &Path) -> Result<(), Failure> {
+    let page: Snapshot = read(&client.get(&format!("/v1/snapshots/{}", page.id), &[]).await?);
+    for wanted in ["screenshot", "pdf", "singlefile"] {
+        let Some(file) = page.results.iter().find(|r| r.extractor == wanted).and_then(|r| r.files.first()) else {
+            continue;
+        };
+        let name = file.path.rsplit('/').next().unwrap_or(wanted);
+        let path = folder.join(name);
+        let bytes = export::save(client, &file.href, &page.id, path.clone()).await?;
+        cx.out.line(format_args!("   {} ({})", path.display(), size(bytes)));
+    }
+    Ok(())
+}
+
+fn where_to_look(cx: &Context, host: &crate::home::HostFile, keep: bool) {
     let out = cx.out;
-    out.line(format_args!("   API     {}/v1/crawls (Authorization: Bearer {})", host.url, host.token));
-    out.line(format_args!("   data    {}", cx.home.dir().display()));
-    out.line(format_args!("   WACZ    {}", file.display()));
-    out.line("   Your own archive: fonds up --detach, then fonds add https://example.org/ --wait");
-    out.line("   (`fonds demo --keep` leaves all of this for a look.)");
+    if keep {
+        out.line(format_args!("   API     {}/v1/crawls", host.url));
+        out.line(format_args!("   token   {}", host.token));
+        out.line(format_args!("   data    {}", cx.home.dir().display()));
+    } else {
+        out.line("   The archive itself is removed now; `fonds demo --keep` leaves it running for a look.");
+    }
+    out.line("   Your own: fonds up --detach, then fonds add https://example.org/ --wait");
 }

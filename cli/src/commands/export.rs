@@ -234,6 +234,16 @@ async fn download(client: &Client, link: &Link, id: &str) -> Result<File, Failur
     Ok(file.into_std().await)
 }
 
+/// Writes one file of a snapshot to a place of the caller's.
+///
+/// # Errors
+/// When it cannot be had or written.
+pub(super) async fn save(client: &Client, href: &str, id: &str, path: PathBuf) -> Result<u64, Failure> {
+    let link: Link = read(&client.get(href, &[("link", "true".to_owned())]).await?);
+    let file = download(client, &link, id).await?;
+    blocking(move || place(file, &path)).await
+}
+
 /// Work on files, away from the runtime's threads.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, AssemblyError> + Send + 'static,

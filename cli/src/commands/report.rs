@@ -103,6 +103,10 @@ impl Report {
             self.failed_outputs.iter().map(|(what, url, why)| format!("{what} of {}  {}", cut(url, 80), cut(why, 160))),
             cx,
         );
+    }
+
+    /// Prints how to look at the first page.
+    pub fn point_to_it(&self, cx: &Context, crawl: &Crawl) {
         if let Some(page) = self.pages.first() {
             cx.out.line(format_args!("look at it: fonds open {}   fonds show {}", page.id, crawl.id));
         }

@@ -43,7 +43,9 @@ pub(super) async fn crawl(cx: &Context, client: &Client, id: &str) -> Result<(),
     }
     let crawl: Crawl = read(&row);
     if crawl.is_over() {
-        report::Report::of(client, &crawl).await?.print(cx, &crawl);
+        let report = report::Report::of(client, &crawl).await?;
+        report.print(cx, &crawl);
+        report.point_to_it(cx, &crawl);
     } else {
         cx.out.line(format_args!("crawl {id} is {}: {}", crawl.status, describe(&crawl, running_for(&crawl))));
     }
