@@ -9,8 +9,9 @@ want() { apt_packages+=($1); plain_names+=("$2"); }
 # The bin folder of the newest PostgreSQL that is new enough. The cli looks in the same places.
 postgres_bin() {
   local dir major best='' best_major=14
-  for dir in "${FONDS_POSTGRES_BIN:-}" $(dirname "$(command -v postgres || echo /nowhere/postgres)") \
-    /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/local/pgsql/bin /opt/homebrew/opt/postgresql@*/bin; do
+  local places=("$(dirname "$(command -v postgres || echo /nowhere/postgres)")"
+    /usr/lib/postgresql/*/bin /usr/pgsql-*/bin /usr/local/pgsql/bin /opt/homebrew/opt/postgresql@*/bin)
+  for dir in "${FONDS_POSTGRES_BIN:-${places[@]}}"; do
     [ -x "$dir/postgres" ] && [ -x "$dir/initdb" ] || continue
     major=$("$dir/postgres" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
     if [ "${major:-0}" -gt "$best_major" ]; then best=$dir best_major=$major; fi
@@ -102,7 +103,10 @@ apt_get() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null
 }
 
-in_packages() { apt-cache policy "$1" 2>/dev/null | grep -q 'Candidate: [^(]'; }
+in_packages() {
+  # Not piped into `grep -q`: the early end of grep would count as a failure of apt-cache.
+  case $(apt-cache policy "$1" 2>/dev/null) in *'Candidate: '[!\(]*) return 0 ;; *) return 1 ;; esac
+}
 
 # fonds runs a private cluster; Debian's package would make and start one of its own on port 5432.
 # Where an administrator has already set that file, it is left as it is.
