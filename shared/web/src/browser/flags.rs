@@ -73,7 +73,9 @@ const FIXED: &[&str] = &[
     "--proxy-server=http://127.0.0.1:9",
     "--proxy-bypass-list=<-loopback>",
     "--disable-quic",
+    // The headless build knows the first, the full one the second.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--dns-prefetch-disable",
     "--no-pings",
     // Nothing of its own accord.

@@ -160,6 +160,11 @@ impl Browser {
         self.window
     }
 
+    /// Whether a page's size is its window's: a full browser has bars around it.
+    pub(super) fn has_bare_windows(&self) -> bool {
+        flags::is_headless_shell(&self.info.binary)
+    }
+
     /// What its processes use now.
     pub fn usage(&self) -> Usage {
         usage(self.info.pid)

@@ -118,7 +118,9 @@ impl<'a> Tab<'a> {
         let cookies = (!request.cookies.is_empty())
             .then(|| root.send("Storage.setCookies", &json!({ "browserContextId": id, "cookies": request.cookies })));
         let mut target = json!({ "url": "about:blank", "browserContextId": id });
-        if let (Some((width, height)), Some(target)) = (request.viewport, target.as_object_mut()) {
+        if let (Some((width, height)), true, Some(target)) =
+            (request.viewport, browser.has_bare_windows(), target.as_object_mut())
+        {
             target.insert("width".to_owned(), width.into());
             target.insert("height".to_owned(), height.into());
         }
@@ -156,6 +158,11 @@ impl<'a> Tab<'a> {
             ("Inspector.enable", json!({})),
             ("Target.setAutoAttach", json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true })),
         ];
+        if !self.browser.has_bare_windows() {
+            let (width, height) = request.viewport.unwrap_or(self.browser.window());
+            let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+            commands.push(("Emulation.setDeviceMetricsOverride", size));
+        }
         if request.outputs.console {
             commands.push(("Runtime.enable", json!({})));
             commands.push(("Log.enable", json!({})));

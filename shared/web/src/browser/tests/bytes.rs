@@ -57,8 +57,11 @@ async fn every_hop_of_a_redirect_is_an_exchange_of_its_own() {
         OriginConfig::new()
             .route("/one", first)
             .route("/two", Reply::redirect(301, "/three"))
-            .route("/three", Reply::html("<title>3</title><script>location = '/four'</script>"))
-            .route("/four", Reply::html("<title>four</title>")),
+            .route(
+                "/three",
+                Reply::html("<link rel=icon href=data:,><title>3</title><script>location = '/four'</script>"),
+            )
+            .route("/four", Reply::html("<link rel=icon href=data:,><title>four</title>")),
     )
     .await;
     let capture = browser.capture(request(origin.url("/one"), DOM).await).await.unwrap();

@@ -198,3 +198,34 @@ async fn a_missing_binary_is_told() {
     let error = Browser::launch(&config).await.unwrap_err();
     assert_eq!(error.code(), "BROWSER_LAUNCH_FAILED");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_user_namespaces_the_sandbox_is_off_and_that_is_told() {
+    let Some(real) = browser().await else { return };
+    assert!(real.info().sandbox, "the sandbox is on where it can be");
+    // A browser that does what Chromium does on a machine that has none.
+    let folder = tempfile::tempdir().unwrap();
+    let open: std::fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(folder.path(), open.clone()).unwrap();
+    let script = folder.path().join("chromium-headless-shell");
+    let text = format!(
+        "#!/bin/sh\ncase \"$*\" in\n*--no-sandbox*) exec {} \"$@\" ;;\n*) echo 'No usable sandbox!' >&2; exit 1 ;;\nesac\n",
+        real.info().binary.display()
+    );
+    std::fs::write(&script, text).unwrap();
+    std::fs::set_permissions(&script, open).unwrap();
+    real.close().await;
+
+    let required =
+        BrowserConfig { binary: Some(script.clone()), sandbox: crate::browser::SandboxMode::Required, ..config() };
+    let error = Browser::launch(&required).await.unwrap_err();
+    assert!(error.to_string().contains("No usable sandbox!"), "{error}");
+    let auto = BrowserConfig { binary: Some(script), ..config() };
+    let browser = Browser::launch(&auto).await.unwrap();
+    assert!(!browser.info().sandbox);
+    let origin = serve(OriginConfig::new().route("/p", Reply::html("<title>p</title>"))).await;
+    let capture = browser.capture(request(origin.url("/p"), DOM).await).await.unwrap();
+    assert!(!capture.sandbox);
+    assert_eq!(capture.title.as_deref(), Some("p"));
+    browser.close().await;
+}

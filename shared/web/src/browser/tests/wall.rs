@@ -49,7 +49,10 @@ async fn added_fields_and_cookies_stay_with_their_origin() {
         OriginConfig { record: true, ..OriginConfig::new() }.route("/o.svg", Reply::ok("image/svg+xml", "<svg/>")),
     )
     .await;
-    let page = format!("<!doctype html><title>x</title><img src=/own.svg><img src={}>", other.url("/o.svg"));
+    let page = format!(
+        "<!doctype html><link rel=icon href=data:,><title>x</title><img src=/own.svg><img src={}>",
+        other.url("/o.svg")
+    );
     let origin = serve(
         OriginConfig { record: true, ..OriginConfig::new() }
             .route("/p", Reply::html(page))
