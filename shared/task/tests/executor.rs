@@ -9,12 +9,13 @@ use fonds_task::{Cx, Executed, Executor, Outcome, Runner, Select, Task, TaskErro
 use serde_json::{Value, json};
 use sqlx::{PgPool, Row};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Does what its input says.
 struct Toy {
     effects: Arc<AtomicUsize>,
+    snoozed: AtomicBool,
 }
 
 impl Task for Toy {
@@ -33,7 +34,8 @@ impl Task for Toy {
             "wrong" => Err(TaskError::permanent(ErrorCode::INVALID_URL, anyhow::anyhow!("no use"))),
             "slices" if cursor < 5 => Ok(Outcome::Continue(cursor + 1, None)),
             "stuck" => Ok(Outcome::Continue(7, None)),
-            "snooze" if cx.attempt == 1 && cursor == 0 => Ok(Outcome::Snooze(Duration::from_secs(40))),
+            // Snoozing costs no attempt, so the attempt cannot tell the first time from the second.
+            "snooze" if !self.snoozed.swap(true, Ordering::SeqCst) => Ok(Outcome::Snooze(Duration::from_secs(40))),
             "hold" => Ok(Outcome::Hold),
             "hang" => std::future::pending().await,
             "nothing" => Ok(Outcome::Discard("nothing to do")),
@@ -65,7 +67,8 @@ impl World {
         let bell = Arc::new(RecordingBell::new());
         let effects = Arc::new(AtomicUsize::new(0));
         let shared: Arc<dyn Bell> = bell.clone();
-        let runner = Executor::new(Toy { effects: effects.clone() }, db.clone(), shared);
+        let runner =
+            Executor::new(Toy { effects: effects.clone(), snoozed: AtomicBool::new(false) }, db.clone(), shared);
         World { db, bell, runner, effects }
     }
 

@@ -1,7 +1,6 @@
 //! Takes events and does what they make necessary.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -17,7 +16,7 @@ use super::event::Paused;
 use super::model::MainDocument;
 use super::recorder::Action;
 use super::tab::{Tab, normal};
-use crate::browser::cdp::{CdpError, Events, Reply, Session};
+use crate::browser::cdp::{CdpError, Events, PendingCall, Reply, Session};
 use crate::browser::code::CaptureCode;
 
 type Bodies = FuturesUnordered<BoxFuture<'static, (usize, Result<Bytes, String>)>>;
@@ -105,7 +104,8 @@ impl Pump<'_> {
         match action {
             Action::FetchBody { tag, request_id, index } => {
                 let session = self.sessions.get(tag as usize).unwrap_or(&self.tab.session);
-                self.bodies.push(Box::pin(body(index, session.clone(), request_id.to_string())));
+                let call = session.send("Network.getResponseBody", &json!({ "requestId": request_id }));
+                self.bodies.push(Box::pin(body(index, call)));
             }
             Action::Dialog { accept, insistent } => self.dialog(accept, insistent),
             Action::Attached { session_id } => self.attached(&session_id, events),
@@ -233,37 +233,20 @@ struct ResponseBody<'a> {
     base64_encoded: bool,
 }
 
-/// How long the network process is given when the renderer answered in its place.
-const BODY_PATIENCE: [Duration; 3] =
-    [Duration::from_millis(60), Duration::from_millis(150), Duration::from_millis(400)];
-
-/// Asks for a body. One that comes as text with characters beyond ASCII was decoded on its way, by the
-/// renderer, which answers when the network process has not got that far: asked again it has, and
-/// gives the bytes.
-async fn body(index: usize, session: Session, request_id: String) -> (usize, Result<Bytes, String>) {
-    let mut waits = BODY_PATIENCE.iter();
-    loop {
-        let result = match session.send("Network.getResponseBody", &json!({ "requestId": request_id })).await {
-            Ok(reply) => decode(&reply),
-            Err(CdpError::Refused { message, .. }) => Err(message),
-            Err(error) => Err(error.to_string()),
-        };
-        match (result, waits.next()) {
-            (Ok((bytes, true)), _) => return (index, Ok(bytes)),
-            (Ok((bytes, false)), None) => return (index, Ok(bytes)),
-            (Ok((bytes, false)), _) if bytes.is_ascii() => return (index, Ok(bytes)),
-            (Ok(_), Some(wait)) => tokio::time::sleep(*wait).await,
-            (Err(error), _) => return (index, Err(error)),
-        }
-    }
+async fn body(index: usize, call: PendingCall) -> (usize, Result<Bytes, String>) {
+    let result = match call.await {
+        Ok(reply) => decode(&reply),
+        Err(CdpError::Refused { message, .. }) => Err(message),
+        Err(error) => Err(error.to_string()),
+    };
+    (index, result)
 }
 
-/// The body, and whether it came as bytes.
-fn decode(reply: &Reply) -> Result<(Bytes, bool), String> {
+fn decode(reply: &Reply) -> Result<Bytes, String> {
     let ResponseBody { body, base64_encoded } = reply.decode().map_err(|e| e.to_string())?;
     if base64_encoded {
-        STANDARD.decode(body.as_bytes()).map(|bytes| (bytes.into(), true)).map_err(|e| e.to_string())
+        STANDARD.decode(body.as_bytes()).map(Bytes::from).map_err(|e| e.to_string())
     } else {
-        Ok((Bytes::from(body.into_owned()), false))
+        Ok(Bytes::from(body.into_owned()))
     }
 }

@@ -425,6 +425,11 @@ impl Recorder {
             Ok(bytes) if bytes.len() as u64 > self.limits.body_bytes => {
                 resource.body_error = Some("BODY_TOO_LARGE".to_owned());
             }
+            // Now and then the renderer answers before the network process can, with a text it decoded on
+            // the way. Its length gives it away; nothing is kept as served that was not.
+            Ok(bytes) if resource.decoded_length > 0 && resource.decoded_length != bytes.len() as u64 => {
+                resource.body_error = Some("BODY_REENCODED".to_owned());
+            }
             Ok(bytes) => {
                 resource.decoded_length = bytes.len() as u64;
                 resource.body = Some(bytes);
