@@ -108,6 +108,11 @@ start_emulator() {
 install_judges() {
   local script=$root/tests/judges/install.sh
   [ -e "$script" ] || return 0
+  # One of them is compiled, which takes minutes: not for a run narrowed to packages that do not ask them.
+  case " $* " in
+    *' fonds-tests '* | *' fonds-warc '*) ;;
+    *' -p '* | *' --package '*) [ -x "$target/judges/bin/warcat" ] || return 0 ;;
+  esac
   bash "$script" "$target/judges" >"$state/judges.log" 2>&1 || { tail -n 20 "$state/judges.log" >&2; die 'the outside judges could not be installed'; }
   export FONDS_JUDGES=$target/judges
 }
@@ -117,7 +122,7 @@ start_services() {
   say 'starting a private Postgres, the emulator and the judges'
   start_postgres
   start_emulator
-  install_judges
+  install_judges "$@"
   export SQLX_OFFLINE=true
   if [ -z "${FONDS_CORPORA:-}" ] && [ -d "$root/../shared/corpora" ]; then
     FONDS_CORPORA=$(cd "$root/../shared/corpora" && pwd)

@@ -77,7 +77,7 @@ report() {
 
 run_test() {
   need build run test
-  start_services
+  start_services "$@"
   if [ $# -gt 0 ]; then
     case $1 in -*) ;; *) set -- --workspace "$@" ;; esac
     run_tests "$@"
