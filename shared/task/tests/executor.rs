@@ -9,12 +9,11 @@ use fonds_task::{Cx, Executed, Executor, Outcome, Runner, Select, Task, TaskErro
 use serde_json::{Value, json};
 use sqlx::{PgPool, Row};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// Does what its input says.
 struct Toy {
-    effects: Arc<AtomicUsize>,
     snoozed: AtomicBool,
 }
 
@@ -48,7 +47,11 @@ impl Task for Toy {
             if effect.as_str() == "poison" {
                 sqlx::query("SELECT 1/0").execute(&mut *conn).await?;
             }
-            self.effects.fetch_add(1, Ordering::SeqCst);
+            // A row, so that it goes with its transaction; a second one of the same name is refused.
+            sqlx::query("INSERT INTO app_setting (key, value) VALUES ($1, '1')")
+                .bind(effect.as_str())
+                .execute(&mut *conn)
+                .await?;
         }
         Ok(Vec::new())
     }
@@ -58,18 +61,15 @@ struct World {
     db: Db,
     bell: Arc<RecordingBell>,
     runner: Executor<Toy>,
-    effects: Arc<AtomicUsize>,
 }
 
 impl World {
     fn new(pool: PgPool) -> World {
         let db = Db::from_pool(pool);
         let bell = Arc::new(RecordingBell::new());
-        let effects = Arc::new(AtomicUsize::new(0));
         let shared: Arc<dyn Bell> = bell.clone();
-        let runner =
-            Executor::new(Toy { effects: effects.clone(), snoozed: AtomicBool::new(false) }, db.clone(), shared);
-        World { db, bell, runner, effects }
+        let runner = Executor::new(Toy { snoozed: AtomicBool::new(false) }, db.clone(), shared);
+        World { db, bell, runner }
     }
 
     async fn enqueue(&self, inputs: &[&str]) -> Vec<RunId> {
@@ -130,7 +130,9 @@ async fn every_way_to_end_leaves_its_mark_and_one_item_does_not_touch_another(po
         let row = world.row(*id).await;
         assert_eq!((row.0.as_str(), row.1.as_deref(), row.2, row.3), (status, code, attempt, step), "{input}: {row:?}");
     }
-    assert_eq!(world.effects.load(Ordering::SeqCst), 4, "fine, flaky, slices and snooze wrote their effect once");
+    let written: Vec<String> =
+        sqlx::query_scalar("SELECT key FROM app_setting ORDER BY key").fetch_all(world.db.pool()).await.expect("read");
+    assert_eq!(written, ["fine", "flaky", "slices", "snooze"], "each wrote its effect once, and nobody else");
     let (_, _, _, _, error) = world.row(ids[1]).await;
     assert_eq!(error.as_deref(), Some("on purpose"), "the panic's message is kept");
 }
