@@ -18,7 +18,7 @@ const LOOKED_INTO: usize = 50;
 /// A finished crawl, looked into.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Its pages, oldest first, at most [`SHOWN`].
+    /// Its pages, oldest first, at most `SHOWN`.
     pub pages: Vec<Snapshot>,
     /// Pages that failed: the URL and the reason.
     pub failed_pages: Vec<(String, String)>,

@@ -1,7 +1,7 @@
 //! The HTTP API: validates, writes rows, rings, reads. No work is done here.
 //!
 //! [`router`] is one axum router, served by the one-process host and, through `lambda_http`, behind
-//! API Gateway. Handlers answer values or a problem; the outermost layer ([`edge`]) does what every
+//! API Gateway. Handlers answer values or a problem; the outermost layer (`edge`) does what every
 //! answer needs. The contract is /openapi.json, frozen by a test.
 #![warn(missing_docs)]
 
