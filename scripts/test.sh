@@ -2,6 +2,8 @@
 #
 # The last line is `N passed, N failed`: the tests of every test program, and each other check as one more.
 
+. "$root/scripts/sqlx.sh"
+
 passed=0 failed=0 failures=()
 
 # check NAME COMMAND...: one check that is no test program. Its output is shown when it fails.

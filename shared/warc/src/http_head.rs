@@ -407,9 +407,12 @@ impl Builder {
     }
 
     fn push(&mut self, name: &[u8], value: &[u8]) {
+        // A control at an end becomes white space there, which the next reader of this head would drop.
+        let value = value.trim_ascii_start();
+        let end = value.iter().rposition(|&b| !printable(b).is_ascii_whitespace()).map_or(0, |at| at + 1);
         self.out.extend_from_slice(name);
         self.out.extend_from_slice(b": ");
-        self.out.extend(value.iter().map(|&b| printable(b)));
+        self.out.extend(value[..end].iter().map(|&b| printable(b)));
         self.out.extend_from_slice(b"\r\n");
     }
 

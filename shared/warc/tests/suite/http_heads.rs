@@ -98,6 +98,16 @@ fn broken_lines_are_made_safe() {
 }
 
 #[test]
+fn a_control_at_the_end_of_a_value_leaves_nothing_to_trim() {
+    check(
+        "HTTP/1.1 200 \r\nContent-Length: 5\u{e}\n",
+        StoredBody::as_sent(0),
+        "HTTP/1.1 200 OK\nx-orig-Content-Length: 5\nContent-Length: 0\n",
+    );
+    check("HTTP/1.1 200 OK\r\nA: b\u{1}\u{2}\n", StoredBody::as_sent(0), "HTTP/1.1 200 OK\nA: b\n");
+}
+
+#[test]
 fn requests_are_stored_as_http_1() {
     let raw = b"POST /a b HTTP/2\r\n:method: POST\r\n:authority: example.com\r\nContent-Length: 3\r\n\r\n";
     let head = request(raw, StoredBody::as_sent(3)).unwrap();
