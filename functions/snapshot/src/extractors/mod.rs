@@ -1,6 +1,6 @@
 //! The extractors: pure functions of a page that was fetched and, where asked for, rendered.
 //!
-//! Adding one is one file here, one line in [`REGISTRY`] and one line in `fonds_domain::EXTRACTORS`;
+//! Adding one is one file here, one line in `REGISTRY` and one line in `fonds_domain::EXTRACTORS`;
 //! a test holds the two lists together. `warc`, `wacz`, `hashes` and `search` are made by the
 //! `store` stage, since they are about everything else.
 

@@ -1,6 +1,5 @@
 //! One browser process.
 
-use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +9,6 @@ use std::time::Duration;
 use command_fds::{CommandFdExt, FdMapping};
 
 use serde::Deserialize;
-use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStderr, Command};
@@ -19,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::cdp::Connection;
 use super::config::{BrowserConfig, SandboxMode};
 use super::process::{Group, Usage, usage};
+use super::profile::Profile;
 use super::{BrowserError, flags};
 
 /// The user the browser runs as when this process is root and the configuration names none.
@@ -82,7 +81,7 @@ impl Browser {
 
     async fn start(config: &BrowserConfig, binary: &Path, sandbox: bool) -> Result<Self, BrowserError> {
         let owner = owner(config);
-        let profile = profile(&config.user_data_root, owner).map_err(|e| launch_error("profile folder", &e))?;
+        let profile = Profile::create(&config.user_data_root, owner).map_err(|e| launch_error("profile folder", &e))?;
         let (mut child, connection) =
             spawn(config, binary, profile.path(), owner, sandbox).map_err(|e| launch_error("process", &e))?;
         let stderr = Tail::follow(child.stderr.take());
@@ -202,17 +201,6 @@ fn owner(config: &BrowserConfig) -> Option<(u32, u32)> {
     rustix::process::geteuid().is_root().then(|| config.run_as.unwrap_or(NOBODY))
 }
 
-fn profile(root: &Path, owner: Option<(u32, u32)>) -> std::io::Result<TempDir> {
-    std::fs::create_dir_all(root)?;
-    let folder = tempfile::Builder::new().prefix("fonds-browser-").tempdir_in(root)?;
-    std::fs::create_dir(folder.path().join("tmp"))?;
-    if let Some((uid, gid)) = owner {
-        chown(folder.path(), Some(uid), Some(gid))?;
-        chown(folder.path().join("tmp"), Some(uid), Some(gid))?;
-    }
-    Ok(folder)
-}
-
 fn spawn(
     config: &BrowserConfig,
     binary: &Path,
@@ -280,7 +268,7 @@ fn environment(command: &mut Command, profile: &Path, lang: &str) {
 async fn watch(
     mut child: Child,
     group: Group,
-    profile: TempDir,
+    profile: Profile,
     connection: Connection,
     kill: CancellationToken,
     ended: CancellationToken,

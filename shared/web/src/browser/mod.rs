@@ -18,6 +18,7 @@ mod flags;
 mod handle;
 mod launch;
 mod process;
+mod profile;
 
 pub use capture::{Capture, CaptureRequest, Egress, MainDocument, Outputs, Resource};
 pub use code::{BrowserError, CaptureCode, OutputError};
