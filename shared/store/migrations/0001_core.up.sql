@@ -180,6 +180,8 @@ CREATE INDEX snapshot_by_crawl ON snapshot (crawl_id, id);
 CREATE INDEX snapshot_open ON snapshot (crawl_id) WHERE status <> 'sealed';
 CREATE INDEX snapshot_by_url ON snapshot (url_key, id);
 CREATE INDEX snapshot_by_host ON snapshot (host, id);
+-- A domain with all below it: the labels from the right, so that it is a prefix.
+CREATE INDEX snapshot_by_domain ON snapshot ((reverse(split_part(host, ':', 1)) || '.') text_pattern_ops, id);
 CREATE INDEX snapshot_tags ON snapshot USING gin (tags) WHERE tags <> '{}';
 CREATE INDEX snapshot_failed ON snapshot (id) WHERE error_code IS NOT NULL;
 CREATE INDEX snapshot_expiry ON snapshot (delete_at) WHERE delete_at IS NOT NULL;

@@ -3,6 +3,7 @@
 
 use crate::capture;
 use crate::crawls;
+use crate::idempotency;
 use crate::runs::{self, NewRun, RunRef};
 use crate::{Conn, StoreError};
 use chrono::{DateTime, Utc};
@@ -300,14 +301,8 @@ pub async fn expire_runs(c: &mut Conn, now: DateTime<Utc>, limit: i64) -> Result
 /// # Errors
 /// When the database fails.
 pub async fn expire_keys(c: &mut Conn, limit: i64) -> Result<u64, StoreError> {
-    let keys = sqlx::query!(
-        r#"DELETE FROM idempotency WHERE (token_id, key) IN (
-               SELECT token_id, key FROM idempotency WHERE created_at < now() - interval '7 days' LIMIT $1)"#,
-        limit
-    )
-    .execute(&mut *c)
-    .await?
-    .rows_affected();
+    const WEEK_S: f64 = 7.0 * 86_400.0;
+    let keys = idempotency::expire(c, WEEK_S, limit).await?;
     let tokens = sqlx::query!("DELETE FROM api_token WHERE expires_at < now() - interval '30 days'")
         .execute(c)
         .await?
