@@ -78,10 +78,10 @@ impl Task for SnapshotBrowser {
         };
         let render = self.renderer.render(cx, &crawl, &url, &fetched, &content);
         let (icon, render) = tokio::join!(icon, render);
-        if let Render::Failed(code @ (ErrorCode::BROWSER_GONE | ErrorCode::PAGE_CRASHED), why) = &render
+        if let Some((code, why)) = broken(&render)
             && !cx.last_attempt
         {
-            return Err(TaskError::transient(*code, anyhow::anyhow!("{why}")));
+            return Err(TaskError::transient(code, anyhow::anyhow!("{why}")));
         }
         if let Some(end) = self.signalled(cx, &snapshot).await? {
             return Ok(end);
@@ -164,6 +164,20 @@ impl SnapshotBrowser {
             Signal::Lost => Some(Outcome::Discard("the lease was lost")),
         })
     }
+}
+
+/// Why a load is worth another attempt: what it ran in died under it. Outputs taken until then are
+/// kept only when there is no attempt left.
+fn broken(render: &Render) -> Option<(ErrorCode, String)> {
+    let (code, why) = match render {
+        Render::Failed(code, why) => (*code, why.clone()),
+        Render::Done(rendered) => {
+            let code = rendered.capture.aborted?;
+            (ErrorCode::named(code.as_str()), "the capture ended early".to_owned())
+        }
+        Render::None => return None,
+    };
+    matches!(code, ErrorCode::BROWSER_GONE | ErrorCode::PAGE_CRASHED).then_some((code, why))
 }
 
 /// CPU work, off the threads that wait on sockets.

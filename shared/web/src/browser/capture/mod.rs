@@ -59,7 +59,8 @@ impl Browser {
             tokio::select! {
                 biased;
                 code = Box::pin(pump::run(tab, &mut events)) => Some(code),
-                () = script => None,
+                // The end of the connection may reach a command before it reaches the pump.
+                () = script => (!self.connection().is_alive()).then_some(CaptureCode::BrowserGone),
             }
         };
         let dropped = events.overflowed();
