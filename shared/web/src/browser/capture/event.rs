@@ -100,6 +100,7 @@ pub(super) struct ResponseData {
     pub(super) status_text: String,
     pub(super) headers: HeaderList,
     pub(super) mime_type: String,
+    pub(super) charset: String,
     pub(super) protocol: Option<String>,
     #[serde(rename = "remoteIPAddress")]
     pub(super) remote_ip: Option<String>,

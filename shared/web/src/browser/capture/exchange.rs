@@ -17,6 +17,7 @@ pub(super) fn apply(resource: &mut Resource, response: ResponseData, proxy: Sock
     resource.response_headers = response.headers.0;
     resource.protocol = response.protocol.filter(|p| !p.is_empty());
     resource.mime = response.mime_type;
+    resource.charset = response.charset;
     resource.from_cache |= response.from_disk_cache || response.from_prefetch_cache;
     resource.from_service_worker = response.from_service_worker;
     let ip = response.remote_ip.and_then(|ip| ip.trim_matches(['[', ']']).parse::<IpAddr>().ok());

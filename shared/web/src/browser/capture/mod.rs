@@ -16,6 +16,7 @@ mod model;
 mod outputs;
 mod pump;
 mod recorder;
+mod reencode;
 mod settle;
 mod tab;
 

@@ -284,6 +284,8 @@ pub struct Resource {
     pub remote_ip: Option<IpAddr>,
     /// Media type as the browser took it.
     pub mime: String,
+    /// Charset as the browser took it; empty when it is no text.
+    pub charset: String,
     /// Bytes of the body without its content coding, exactly as served.
     pub body: Option<Bytes>,
     /// Why there is no body.

@@ -15,6 +15,7 @@ use super::event::{
 };
 use super::exchange::{apply, apply_extra, egress_failure, has_body, post_data, without_proxy};
 use super::model::{CaptureRequest, Incidents, Redirect, Resource};
+use super::reencode::served_bytes;
 use crate::browser::cdp::{CdpError, Event};
 
 /// Marks a redirect that the browser made up.
@@ -425,10 +426,13 @@ impl Recorder {
             Ok(bytes) if bytes.len() as u64 > self.limits.body_bytes => {
                 resource.body_error = Some("BODY_TOO_LARGE".to_owned());
             }
-            // Now and then the renderer answers before the network process can, with a text it decoded on
-            // the way. Its length gives it away; nothing is kept as served that was not.
+            // A text that was decoded on the way. Its length gives it away; nothing is kept as served that
+            // was not.
             Ok(bytes) if resource.decoded_length > 0 && resource.decoded_length != bytes.len() as u64 => {
-                resource.body_error = Some("BODY_REENCODED".to_owned());
+                resource.body = served_bytes(&bytes, &resource.charset, resource.decoded_length);
+                if resource.body.is_none() {
+                    resource.body_error = Some("BODY_REENCODED".to_owned());
+                }
             }
             Ok(bytes) => {
                 resource.decoded_length = bytes.len() as u64;
