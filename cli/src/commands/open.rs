@@ -56,7 +56,12 @@ fn choose(page: &Snapshot, wanted: Option<&str>) -> Result<(String, File), Failu
         Failure::new("NO_SUCH_OUTPUT", format!("snapshot {} has {what}", page.id)).advise(has)
     };
     let result = found.ok_or_else(failure)?;
-    Ok((result.extractor.clone(), result.files.first().cloned().ok_or_else(failure)?))
+    // An output may have a description beside what one looks at.
+    let seen = |file: &&File| {
+        ["text/html", "image/", "application/pdf", "multipart/related"].iter().any(|kind| file.mime.starts_with(kind))
+    };
+    let file = result.files.iter().find(seen).or(result.files.first()).cloned().ok_or_else(failure)?;
+    Ok((result.extractor.clone(), file))
 }
 
 #[cfg(test)]
@@ -68,9 +73,13 @@ mod tests {
         let page: Snapshot = read(&json!({"id": "i", "results": [
             {"extractor": "headers", "files": [{"path": "headers.json"}]},
             {"extractor": "singlefile", "files": []},
-            {"extractor": "screenshot", "files": [{"path": "screenshot.png"}, {"path": "screenshot.webp"}]}]}));
+            {"extractor": "screenshot", "files": [{"path": "screenshot.png"}, {"path": "screenshot.webp"}]},
+            {"extractor": "readability", "files": [
+                {"path": "article.json", "mime": "application/json"},
+                {"path": "content.html", "mime": "text/html; charset=utf-8"}]}]}));
         assert_eq!(choose(&page, None).expect("found").1.path, "screenshot.png");
         assert_eq!(choose(&page, Some("headers")).expect("found").1.path, "headers.json");
+        assert_eq!(choose(&page, Some("readability")).expect("found").1.path, "content.html");
         let failure = choose(&page, Some("pdf")).expect_err("none");
         assert!(failure.advice.contains("headers, screenshot"), "{failure}");
         assert!(choose(&Snapshot::default(), None).is_err());

@@ -5,3 +5,4 @@
 mod archive;
 mod kill;
 mod lifecycle;
+mod tour;
