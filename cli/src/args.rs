@@ -227,7 +227,7 @@ pub struct List {
 
 #[derive(Debug, Args)]
 pub struct Search {
-    /// Words, "phrases", or, -not
+    /// Words, "phrases", or, -not, begin*
     #[arg(required = true)]
     pub query: Vec<String>,
     /// Show at most so many

@@ -1,6 +1,7 @@
 //! The whole way of a crawl.
 
 use fonds_domain::{CrawlStatus, StopReason};
+use fonds_store::search;
 use fonds_tests::{World, depth, file_of, plain, status_of};
 use fonds_warc::WaczReader;
 use fonds_web::testing::{Message, Origin, OriginConfig, Reply};
@@ -201,11 +202,9 @@ async fn a_page_is_found_by_its_text_and_title(pool: PgPool) {
     let origin = small_site().await;
     let world = World::new(pool);
     world.crawl(origin.url("/b").as_str(), plain(), depth(0)).await;
-    let hit: Option<String> = sqlx::query_scalar(
-        "SELECT s.url FROM snapshot_text t JOIN snapshot s ON s.id = t.snapshot_id WHERE t.tsv @@ search_query('herons length')",
-    )
-    .fetch_optional(world.db.pool())
-    .await
-    .expect("searched");
+    let mut conn = world.db.conn().await.expect("database");
+    let query = search::Query { text: "herons length".to_owned(), limit: 5, ..search::Query::default() };
+    let found = search::search(&mut conn, &query).await.expect("searched");
+    let hit = found.hits.first().map(|hit| hit.snapshot.url.clone());
     assert_eq!(hit.as_deref(), Some(origin.url("/b").as_str()));
 }

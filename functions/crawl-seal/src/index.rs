@@ -10,6 +10,7 @@ use fonds_task::Cx;
 use fonds_warc::PackageMeta;
 use fonds_warc::wacz::{CollectionItem, collection_json};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -31,10 +32,20 @@ pub(crate) struct Written {
     object: String,
 }
 
+/// index.json.
+#[derive(Serialize)]
+struct Index {
+    crawl: Value,
+    snapshots_listed: usize,
+    more: Option<&'static str>,
+    /// The lines of index.jsonl as they are there.
+    snapshots: Vec<Box<RawValue>>,
+}
+
 /// Writes all files of a crawl.
 pub(crate) async fn write(seal: &CrawlSeal, cx: &Cx, crawl: &Crawl) -> anyhow::Result<Vec<Written>> {
     let mut lines = tempfile::NamedTempFile::new_in(&seal.spool)?;
-    let mut listed: Vec<Value> = Vec::new();
+    let mut listed: Vec<Box<RawValue>> = Vec::new();
     let mut rows = String::new();
     let mut total = 0usize;
     let mut after = SnapshotId(Uuid::nil());
@@ -44,25 +55,28 @@ pub(crate) async fn write(seal: &CrawlSeal, cx: &Cx, crawl: &Crawl) -> anyhow::R
         drop(conn);
         let Some(last) = page.last() else { break };
         after = last.id;
+        let mut text = Vec::with_capacity(page.len() * 2048);
         for line in &page {
-            serde_json::to_writer(&mut lines, line)?;
-            lines.write_all(b"\n")?;
+            let start = text.len();
+            serde_json::to_writer(&mut text, line)?;
             if total < LISTED {
-                listed.push(serde_json::to_value(line)?);
+                let json = std::str::from_utf8(&text[start..])?;
+                listed.push(RawValue::from_string(json.to_owned())?);
                 row(&mut rows, line)?;
             }
+            text.push(b'\n');
             total += 1;
         }
+        lines.write_all(&text)?;
     }
-    lines.flush()?;
     let mut written = vec![put_file(seal, crawl, CrawlFile::IndexJsonl, &mut lines).await?];
-    let index = json!({
-        "crawl": summary(crawl, total),
-        "snapshots": listed,
-        "snapshots_listed": listed.len(),
-        "more": (total > listed.len()).then_some("index.jsonl lists every snapshot"),
-    });
-    written.push(put(seal, crawl, CrawlFile::IndexJson, format!("{index:#}\n")).await?);
+    let index = Index {
+        crawl: summary(crawl, total),
+        snapshots_listed: listed.len(),
+        more: (total > listed.len()).then_some("index.jsonl lists every snapshot"),
+        snapshots: listed,
+    };
+    written.push(put(seal, crawl, CrawlFile::IndexJson, serde_json::to_string(&index)? + "\n").await?);
     written.push(put(seal, crawl, CrawlFile::IndexHtml, html(crawl, total, &rows)?).await?);
     written.push(put(seal, crawl, CrawlFile::Collection, collection(cx, crawl).await?).await?);
     Ok(written)

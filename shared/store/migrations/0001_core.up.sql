@@ -243,25 +243,12 @@ CREATE TABLE payload (
 );
 CREATE INDEX payload_by_object ON payload (object_key);
 
--- What search compares; API, cli and capture use the same two functions. 'simple' keeps every
--- language's words as they are.
-CREATE FUNCTION search_vector(title text, url text, tags text[], body text) RETURNS tsvector
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT setweight(to_tsvector('simple', coalesce(title, '')), 'A')
-        || setweight(to_tsvector('simple', array_to_string(tags, ' ')), 'A')
-        || setweight(to_tsvector('simple', regexp_replace(left(url, 2000), '[^[:alnum:]]+', ' ', 'g')), 'B')
-        || setweight(to_tsvector('simple', body), 'D')
-$$;
-
-CREATE FUNCTION search_query(q text) RETURNS tsquery
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT websearch_to_tsquery('simple', q) $$;
-
 -- Full text of a snapshot, for search and its snippets.
 CREATE TABLE snapshot_text (
     snapshot_id uuid PRIMARY KEY REFERENCES snapshot ON DELETE CASCADE,
     label       text NOT NULL,                 -- title and URL, for typo-tolerant look-ups
     body        text NOT NULL,
-    tsv         tsvector NOT NULL
+    tsv         tsvector NOT NULL              -- made by the program: its words, not Postgres's
 );
 CREATE INDEX snapshot_text_tsv ON snapshot_text USING gin (tsv);
 CREATE INDEX snapshot_text_label ON snapshot_text USING gin (label gin_trgm_ops);

@@ -4,6 +4,7 @@
 use crate::admission::{self, Admission, Candidate, UrlKey};
 use crate::crawls::{self, to_i64};
 use crate::runs::{self, RunRef};
+use crate::search;
 use crate::{Conn, StoreError};
 use chrono::{DateTime, Utc};
 use fonds_domain::{CrawlId, ErrorCode, Kind, ResultStatus, SnapshotId, SnapshotStatus};
@@ -406,20 +407,23 @@ async fn insert_texts(c: &mut Conn, closings: &[&Closing]) -> Result<(), StoreEr
     let ids: Vec<Uuid> = rows.iter().map(|x| x.snapshot.0).collect();
     let titles: Vec<String> = rows.iter().map(|x| x.title.clone().unwrap_or_default()).collect();
     let urls: Vec<String> = rows.iter().map(|x| x.url.clone()).collect();
-    let tags: Vec<Value> = rows.iter().map(|x| serde_json::json!(x.tags)).collect();
     let bodies: Vec<String> = rows.iter().map(|x| x.text.clone().unwrap_or_default()).collect();
+    let vectors: Vec<String> = rows
+        .iter()
+        .zip(titles.iter().zip(&bodies))
+        .map(|(x, (title, body))| search::vector(title, &x.url, &x.tags, body))
+        .collect();
     sqlx::query!(
         r#"INSERT INTO snapshot_text (snapshot_id, label, body, tsv)
-           SELECT s.id, left(s.title, 500) || ' ' || left(s.url, 500), s.body,
-                  search_vector(s.title, s.url, ARRAY(SELECT jsonb_array_elements_text(s.tags)), s.body)
-           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::jsonb[], $5::text[]) AS s(id, title, url, tags, body)
+           SELECT s.id, left(s.title, 500) || ' ' || left(s.url, 500), s.body, s.vector::tsvector
+           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[]) AS s(id, title, url, body, vector)
            ON CONFLICT (snapshot_id) DO UPDATE
            SET label = excluded.label, body = excluded.body, tsv = excluded.tsv"#,
         &ids,
         &titles,
         &urls,
-        &tags,
-        &bodies
+        &bodies,
+        &vectors
     )
     .execute(c)
     .await?;

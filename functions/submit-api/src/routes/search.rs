@@ -33,7 +33,7 @@ const SIMILAR_MIN: usize = 3;
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SearchQuery {
-    /// Words, "phrases", `or`, `-not`; at most 500 characters.
+    /// Words, "phrases", `or`, `-not`, `begin*`; at most 500 characters.
     q: String,
     /// Hits of a page, 1 to 100; 20 when absent.
     limit: Option<u32>,

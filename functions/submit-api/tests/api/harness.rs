@@ -235,11 +235,12 @@ impl Page {
         if let Some(text) = &self.text {
             sqlx::query(
                 "INSERT INTO snapshot_text (snapshot_id, label, body, tsv)
-                 SELECT s.id, coalesce(s.title, '') || ' ' || s.url, $2, search_vector(s.title, s.url, s.tags, $2)
+                 SELECT s.id, coalesce(s.title, '') || ' ' || s.url, $2, ($3::text)::tsvector
                  FROM snapshot s WHERE s.id = $1",
             )
             .bind(id)
             .bind(text)
+            .bind(fonds_store::search::vector(self.title.as_deref().unwrap_or_default(), &self.url, &self.tags, text))
             .execute(&api.pool)
             .await
             .unwrap();

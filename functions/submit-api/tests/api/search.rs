@@ -22,6 +22,7 @@ async fn library(api: &Api) -> uuid::Uuid {
             "How to build shelves. An archivist needs many shelves, says the carpenter <b>loudly</b>.",
         ),
         ("Kochbuch", "https://küche.de/suppe", vec!["essen"], "Die Suppe mit Klößen kocht zwei Stunden."),
+        ("書庫", "https://jp.example/", vec![], "古い文書を守る。"),
         ("Кириллица", "https://ru.example/", vec![], "Архив хранит документы вечно."),
     ] {
         let page = Page {
@@ -47,6 +48,10 @@ async fn words_are_found_in_titles_urls_tags_and_texts(pool: PgPool) {
         ("\"shelves build\"", vec![]),
         ("suppe", vec![text("Kochbuch")]),
         ("ESSEN", vec![text("Kochbuch")]),
+        ("carpen*", vec![text("Shelves")]),
+        ("wood.example", vec![text("Shelves")]),
+        ("文書", vec![text("書庫")]),
+        ("書文", vec![]),
         ("документы", vec![text("Кириллица")]),
         ("boxes or klößen", vec![text("Kochbuch"), text("Archivists of the world")]),
         ("nosuchwordatall", vec![]),
@@ -147,7 +152,7 @@ async fn more_matches_than_are_ranked_is_said(pool: PgPool) {
              SELECT lpad(to_hex(i), 32, '0')::uuid, $1, 'https://h/' || i, decode(md5(i::text), 'hex'), 'h', 'sealed', now()
              FROM generate_series(1, 1200) i RETURNING id, url)
          INSERT INTO snapshot_text (snapshot_id, label, body, tsv)
-         SELECT id, url, 'common', search_vector('', url, '{}', 'common') FROM s",
+         SELECT id, url, 'common', 'common:1'::tsvector FROM s",
     )
     .bind(crawl)
     .execute(&api.pool)

@@ -3,6 +3,7 @@
 use super::{Edit, Edited, StoredFile, files, id_floor, parsed};
 use crate::admission::UrlKey;
 use crate::capture::decode_key;
+use crate::search;
 use crate::{Conn, StoreError};
 use chrono::{DateTime, Utc};
 use fonds_domain::{CrawlId, ResultStatus, SnapshotId, SnapshotStatus};
@@ -361,16 +362,26 @@ pub async fn edit_snapshot(c: &mut Conn, id: SnapshotId, edit: &Edit) -> Result<
     .await?;
     let edited = Edited::from_tags(tags);
     if edited == Edited::Done && (edit.tags.is_some() || !edit.add_tags.is_empty() || !edit.remove_tags.is_empty()) {
-        // Search finds tags.
-        sqlx::query!(
-            r#"UPDATE snapshot_text t SET tsv = search_vector(s.title, s.url, s.tags, t.body)
-               FROM snapshot s WHERE s.id = $1 AND t.snapshot_id = s.id"#,
-            id.0
-        )
-        .execute(c)
-        .await?;
+        index_again(c, id).await?;
     }
     Ok(edited)
+}
+
+/// Search finds tags: what it compares is made again from what is stored.
+async fn index_again(c: &mut Conn, id: SnapshotId) -> Result<(), StoreError> {
+    let row = sqlx::query!(
+        r#"SELECT coalesce(s.title, '') AS "title!", s.url, s.tags, t.body
+           FROM snapshot s JOIN snapshot_text t ON t.snapshot_id = s.id WHERE s.id = $1"#,
+        id.0
+    )
+    .fetch_optional(&mut *c)
+    .await?;
+    let Some(row) = row else { return Ok(()) };
+    let vector = search::vector(&row.title, &row.url, &row.tags, &row.body);
+    sqlx::query!("UPDATE snapshot_text SET tsv = ($2::text)::tsvector WHERE snapshot_id = $1", id.0, vector)
+        .execute(c)
+        .await?;
+    Ok(())
 }
 
 /// Marks a snapshot for deletion, once it is over; the sweep removes its rows and what nothing

@@ -1,12 +1,19 @@
-//! Full-text search over snapshots. How text becomes a tsvector and a query a tsquery is written
-//! once, in the schema (`search_vector`, `search_query`).
+//! Full-text search over snapshots. How a text falls into words is written once, in `words`, for what
+//! is stored ([`vector`]), what is asked and what is shown of a hit.
 //!
 //! The cost of a search is bounded from three sides: at most [`CANDIDATES`] matches are ranked (the
 //! newest), snippets are cut only for the rows of the page, and the caller sets a statement timeout.
 
+mod lexemes;
+mod snippet;
+mod words;
+
+pub use lexemes::vector;
+
 use crate::query::{SNAPSHOT_COLUMNS, SNAPSHOT_VISIBLE, Snapshot, SnapshotFilter};
 use crate::{Conn, StoreError};
 use fonds_domain::SnapshotId;
+use lexemes::Question;
 use sqlx::{FromRow, QueryBuilder, Row};
 use uuid::Uuid;
 
@@ -14,15 +21,10 @@ use uuid::Uuid;
 pub const CANDIDATES: i64 = 1000;
 /// Text looked at for a snippet, in characters.
 const SNIPPET_WITHIN: i32 = 60_000;
-/// Mark the hits in a headline; private-use characters that text has no business with. A page that
-/// has them all the same only gets odd highlights: pieces are data, never markup.
-const HIT_START: char = '\u{e000}';
-const HIT_END: char = '\u{e001}';
-
 /// What is searched for, and where.
 #[derive(Debug, Clone, Default)]
 pub struct Query {
-    /// As typed into a search box: words, "phrases", `or`, `-not`.
+    /// As typed into a search box: words, "phrases", `or`, `-not`, `begin*`.
     pub text: String,
     /// Which snapshots.
     pub filter: SnapshotFilter,
@@ -66,27 +68,24 @@ pub struct Found {
 /// # Errors
 /// When the database fails or the statement timeout passes.
 pub async fn search(c: &mut Conn, query: &Query) -> Result<Found, StoreError> {
-    let text = || query.text.clone();
-    let mut q = QueryBuilder::new("WITH q AS MATERIALIZED (SELECT search_query(");
-    q.push_bind(text()).push(") AS ts), ");
-    // Not joined with q: for a constant the planner can tell how many rows a word has.
-    q.push(
-        "matched AS MATERIALIZED (SELECT t.snapshot_id FROM snapshot_text t JOIN snapshot s ON s.id = t.snapshot_id ",
+    let question = Question::read(&query.text);
+    let asked = || question.tsquery();
+    let mut q = QueryBuilder::new(
+        "WITH matched AS MATERIALIZED (SELECT t.snapshot_id FROM snapshot_text t JOIN snapshot s ON s.id = t.snapshot_id ",
     );
-    q.push("WHERE t.tsv @@ search_query(").push_bind(text()).push(") AND ").push(SNAPSHOT_VISIBLE);
+    // A constant: the planner can tell how many rows a word has.
+    q.push("WHERE t.tsv @@ ").push_bind(asked()).push("::text::tsquery AND ").push(SNAPSHOT_VISIBLE);
     query.filter.push(&mut q);
     // One more than is ranked, to know whether there are more.
     q.push(" ORDER BY t.snapshot_id DESC LIMIT ").push_bind(CANDIDATES + 1);
-    q.push("), ranked AS (SELECT t.snapshot_id, ts_rank_cd(t.tsv, q.ts, 1) AS rank, t.body ");
-    q.push("FROM q, (SELECT snapshot_id FROM matched LIMIT ").push_bind(CANDIDATES);
+    q.push("), ranked AS (SELECT t.snapshot_id, ts_rank_cd(t.tsv, ").push_bind(asked());
+    q.push("::text::tsquery, 1) AS rank, t.body ");
+    q.push("FROM (SELECT snapshot_id FROM matched LIMIT ").push_bind(CANDIDATES);
     q.push(") m JOIN snapshot_text t USING (snapshot_id) ORDER BY rank DESC, t.snapshot_id DESC OFFSET ");
     q.push_bind(query.offset).push(" LIMIT ").push_bind(query.limit);
     q.push(") SELECT ").push(SNAPSHOT_COLUMNS);
-    q.push(", r.rank, (SELECT count(*) FROM matched) AS n_matched, ts_headline('simple', left(r.body, ");
-    q.push_bind(SNIPPET_WITHIN).push("), q.ts, ").push_bind(format!(
-        "StartSel={HIT_START}, StopSel={HIT_END}, MaxFragments=2, MaxWords=18, MinWords=6, FragmentDelimiter=\" … \""
-    ));
-    q.push(") AS snippet FROM q, ranked r JOIN snapshot s ON s.id = r.snapshot_id ORDER BY r.rank DESC, s.id DESC");
+    q.push(", r.rank, (SELECT count(*) FROM matched) AS n_matched, left(r.body, ").push_bind(SNIPPET_WITHIN);
+    q.push(") AS body FROM ranked r JOIN snapshot s ON s.id = r.snapshot_id ORDER BY r.rank DESC, s.id DESC");
     let rows = q.build().persistent(false).fetch_all(c).await?;
     let mut found = Found::default();
     for row in rows {
@@ -94,7 +93,7 @@ pub async fn search(c: &mut Conn, query: &Query) -> Result<Found, StoreError> {
         found.hits.push(Hit {
             snapshot: Snapshot::from_row(&row)?,
             rank: row.try_get("rank")?,
-            snippet: pieces(row.try_get("snippet")?),
+            snippet: snippet::snippet(row.try_get("body")?, &question),
         });
     }
     Ok(found)
@@ -120,36 +119,4 @@ pub async fn similar(c: &mut Conn, query: &Query, known: &[SnapshotId]) -> Resul
     rows.iter()
         .map(|row| Ok(Hit { snapshot: Snapshot::from_row(row)?, rank: row.try_get("rank")?, snippet: Vec::new() }))
         .collect()
-}
-
-/// Splits a marked headline.
-fn pieces(headline: &str) -> Vec<Piece> {
-    let mut out = Vec::new();
-    for (i, part) in headline.split(HIT_START).enumerate() {
-        let (hit, rest) = match part.split_once(HIT_END) {
-            Some((hit, rest)) if i > 0 => (hit, rest),
-            _ => ("", part),
-        };
-        for (text, hit) in [(hit, true), (rest, false)] {
-            if !text.is_empty() {
-                out.push(Piece { text: text.to_owned(), hit });
-            }
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headlines_become_pieces() {
-        let piece = |text: &str, hit| Piece { text: text.into(), hit };
-        let marked = format!("a {HIT_START}b{HIT_END} c{HIT_START}d{HIT_END}");
-        assert_eq!(pieces(&marked), [piece("a ", false), piece("b", true), piece(" c", false), piece("d", true)]);
-        assert_eq!(pieces("plain"), [piece("plain", false)]);
-        assert!(pieces("").is_empty());
-        assert_eq!(pieces(&format!("x{HIT_END}y")), [piece(&format!("x{HIT_END}y"), false)]);
-    }
 }
