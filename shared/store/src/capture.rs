@@ -408,22 +408,23 @@ async fn insert_texts(c: &mut Conn, closings: &[&Closing]) -> Result<(), StoreEr
     let titles: Vec<String> = rows.iter().map(|x| x.title.clone().unwrap_or_default()).collect();
     let urls: Vec<String> = rows.iter().map(|x| x.url.clone()).collect();
     let bodies: Vec<String> = rows.iter().map(|x| x.text.clone().unwrap_or_default()).collect();
-    let vectors: Vec<String> = rows
+    let vectors: Vec<search::Vector> = rows
         .iter()
         .zip(titles.iter().zip(&bodies))
         .map(|(x, (title, body))| search::vector(title, &x.url, &x.tags, body))
         .collect();
     sqlx::query!(
         r#"INSERT INTO snapshot_text (snapshot_id, label, body, tsv)
-           SELECT s.id, left(s.title, 500) || ' ' || left(s.url, 500), s.body, s.vector::tsvector
-           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[]) AS s(id, title, url, body, vector)
+           SELECT s.id, left(s.title, 500) || ' ' || left(s.url, 500), s.body, s.vector
+           FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::tsvector[])
+                AS s(id, title, url, body, vector)
            ON CONFLICT (snapshot_id) DO UPDATE
            SET label = excluded.label, body = excluded.body, tsv = excluded.tsv"#,
         &ids,
         &titles,
         &urls,
         &bodies,
-        &vectors
+        &vectors as _
     )
     .execute(c)
     .await?;

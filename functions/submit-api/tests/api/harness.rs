@@ -235,7 +235,7 @@ impl Page {
         if let Some(text) = &self.text {
             sqlx::query(
                 "INSERT INTO snapshot_text (snapshot_id, label, body, tsv)
-                 SELECT s.id, coalesce(s.title, '') || ' ' || s.url, $2, ($3::text)::tsvector
+                 SELECT s.id, coalesce(s.title, '') || ' ' || s.url, $2, $3
                  FROM snapshot s WHERE s.id = $1",
             )
             .bind(id)

@@ -378,9 +378,7 @@ async fn index_again(c: &mut Conn, id: SnapshotId) -> Result<(), StoreError> {
     .await?;
     let Some(row) = row else { return Ok(()) };
     let vector = search::vector(&row.title, &row.url, &row.tags, &row.body);
-    sqlx::query!("UPDATE snapshot_text SET tsv = ($2::text)::tsvector WHERE snapshot_id = $1", id.0, vector)
-        .execute(c)
-        .await?;
+    sqlx::query!("UPDATE snapshot_text SET tsv = $2 WHERE snapshot_id = $1", id.0, vector as _).execute(c).await?;
     Ok(())
 }
 

@@ -8,7 +8,7 @@ mod lexemes;
 mod snippet;
 mod words;
 
-pub use lexemes::vector;
+pub use lexemes::{Vector, vector};
 
 use crate::query::{SNAPSHOT_COLUMNS, SNAPSHOT_VISIBLE, Snapshot, SnapshotFilter};
 use crate::{Conn, StoreError};
