@@ -79,7 +79,7 @@ pub async fn start(deps: HostDeps) -> anyhow::Result<FunctionsHandle> {
     let runners: Vec<(Box<dyn Runner>, usize)> = vec![
         runner(&deps, CrawlSetup { db: db.clone(), fetcher }, 2),
         runner(&deps, SnapshotBrowser::new(snapshot.clone(), browser.clone()), tabs),
-        runner(&deps, SnapshotPlain(snapshot), deps.cores.clamp(1, 5)),
+        runner(&deps, SnapshotPlain(snapshot), plain_sets(deps.cores)),
         runner(&deps, CrawlSeal { db: db.clone(), blobs: blobs.clone(), spool: deps.scratch.clone() }, 2),
         // Workers of this process look at the rows themselves, so nothing needs to be rung again.
         runner(&deps, Sweep { db: db.clone(), blobs: blobs.clone(), ring: false }, 1),
@@ -92,6 +92,12 @@ pub async fn start(deps: HostDeps) -> anyhow::Result<FunctionsHandle> {
 fn tabs(cores: usize) -> usize {
     let most = Kind::Snapshot.policy().concurrency as usize;
     (cores * 2).clamp(2, most)
+}
+
+/// Sets of plain pages at once: one a core, and one that waits for the network, the disk or the
+/// database meanwhile.
+fn plain_sets(cores: usize) -> usize {
+    (cores + 1).min(Kind::SnapshotPlain.policy().concurrency as usize)
 }
 
 fn runner<T: Task>(deps: &HostDeps, task: T, workers: usize) -> (Box<dyn Runner>, usize) {

@@ -61,7 +61,7 @@ impl Archive {
         let runners = vec![
             runner(&db, &bell, CrawlSetup { db: db.clone(), fetcher }, 2),
             runner(&db, &bell, SnapshotBrowser::new(deps.clone(), browser.clone()), tabs),
-            runner(&db, &bell, SnapshotPlain(deps), cores.clamp(1, 5)),
+            runner(&db, &bell, SnapshotPlain(deps), (cores + 1).min(5)),
             runner(&db, &bell, CrawlSeal { db: db.clone(), blobs, spool }, 2),
         ];
         let workers = Workers::start(&db, &bell, runners);
