@@ -29,8 +29,25 @@ browser() {
 
 has_font() { [ -n "$(find /usr/share/fonts /usr/local/share/fonts "${HOME:-/nowhere}/.fonts" -name "$1" -print -quit 2>/dev/null)" ]; }
 
+# Builds with whichever installed toolchain is the pinned version: a channel like `stable` may be just that,
+# and then nothing has to be downloaded. Where none is, rustup fetches the pin at cargo's first use.
+choose_toolchain() {
+  local pin name
+  if [ -n "${RUSTUP_TOOLCHAIN:-}" ] || ! have rustup; then return; fi
+  pin=$(sed -n 's/^channel = "\(.*\)"$/\1/p' "$root/rust-toolchain.toml")
+  while read -r name _; do
+    case $(rustup run "$name" rustc --version 2>/dev/null) in
+      "rustc $pin "*)
+        export RUSTUP_TOOLCHAIN=$name
+        return
+        ;;
+    esac
+  done < <(rustup toolchain list 2>/dev/null)
+}
+
 look_for_build() {
   have cargo || die 'the Rust toolchain is missing: install it with rustup (the version is in rust-toolchain.toml), then run this again'
+  choose_toolchain
   have cc || want gcc 'a C compiler'
   { have cc && printf '#include <stdlib.h>\n' | cc -E - >/dev/null 2>&1; } || want libc6-dev 'the C library headers'
 }
