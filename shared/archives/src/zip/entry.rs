@@ -1,0 +1,68 @@
+//! One entry of the central directory.
+
+use crate::{Name, Problem};
+
+/// A compression method (APPNOTE 4.4.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Method(pub u16);
+
+impl Method {
+    /// Not compressed.
+    pub const STORED: Method = Method(0);
+    /// Deflate.
+    pub const DEFLATE: Method = Method(8);
+    /// Deflate64.
+    pub const DEFLATE64: Method = Method(9);
+    /// bzip2.
+    pub const BZIP2: Method = Method(12);
+    /// LZMA.
+    pub const LZMA: Method = Method(14);
+    /// Zstandard; 20 is its deprecated number.
+    pub const ZSTD: Method = Method(93);
+    /// xz.
+    pub const XZ: Method = Method(95);
+    /// WinZip's AES, which hides the method.
+    pub const AES: Method = Method(99);
+
+    /// Whether [`read_member`](crate::zip::read_member) reads it.
+    #[must_use]
+    pub const fn is_supported(self) -> bool {
+        matches!(self.0, 0 | 8 | 9 | 12 | 14 | 20 | 93 | 95)
+    }
+}
+
+/// One member as the directory has it. The fields are those an import keeps in its rows; an `Entry` made of a row again
+/// is good for [`read_member`](crate::zip::read_member).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its place in the directory, from 0.
+    pub ordinal: u32,
+    /// Its name.
+    pub name: Name,
+    /// Where its local header lies, from the start of the file.
+    pub header_offset: u64,
+    /// Where its bytes end at the latest: the next header, or the directory.
+    pub end: u64,
+    /// Packed size.
+    pub compressed: u64,
+    /// Unpacked size, as declared.
+    pub size: u64,
+    /// CRC-32 of the unpacked bytes, as declared.
+    pub crc32: u32,
+    /// How it is packed.
+    pub method: Method,
+    /// General purpose flags (APPNOTE 4.4.4).
+    pub flags: u16,
+    /// A folder: nothing to read.
+    pub is_dir: bool,
+    /// Why it must not be read.
+    pub problem: Option<Problem>,
+}
+
+impl Entry {
+    /// Whether there is something to read and nothing against it.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        !self.is_dir && self.problem.is_none()
+    }
+}
