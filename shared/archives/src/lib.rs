@@ -15,15 +15,17 @@
 //! have caps, members stream.
 #![warn(missing_docs)]
 
+mod codec;
 pub mod error;
 pub mod limits;
 pub mod members;
 pub mod names;
 pub mod sniff;
+mod stream;
 pub mod zip;
 
 pub use error::{ArchiveError, Problem};
 pub use limits::{Budget, Limits};
-pub use members::{ArchiveReader, Extracted, Flow, Kind, Member};
+pub use members::{ArchiveReader, Block, Body, Extracted, Flow, Kind, Member, Pass};
 pub use names::{Name, NameEncoding};
 pub use sniff::{ArchiveKind, SNIFF_BYTES, sniff};

@@ -1,5 +1,11 @@
 //! What a file is, by its bytes.
 
+use crate::codec;
+use crate::limits::Limits;
+use crate::members::tar_header;
+use crate::stream::{Caught, fill};
+use std::io;
+
 /// A format that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ArchiveKind {
@@ -54,5 +60,39 @@ pub const SNIFF_BYTES: usize = 64 << 10;
 /// the head is too short to tell (then opening it tells).
 #[must_use]
 pub fn sniff(head: &[u8]) -> Option<ArchiveKind> {
-    head.starts_with(b"PK\x03\x04").then_some(ArchiveKind::Zip)
+    const SIGNATURES: &[(&[u8], ArchiveKind)] = &[
+        (b"PK\x03\x04", ArchiveKind::Zip),
+        (b"PK\x05\x06", ArchiveKind::Zip),
+        // Spanned: what the first volume of several begins with, or a single one that might have been several.
+        (b"PK\x07\x08", ArchiveKind::Zip),
+        (b"PK00PK\x03\x04", ArchiveKind::Zip),
+        (b"7z\xbc\xaf\x27\x1c", ArchiveKind::SevenZ),
+        (b"Rar!\x1a\x07\x01\x00", ArchiveKind::Rar5),
+        (b"Rar!\x1a\x07\x00", ArchiveKind::Rar4),
+        (b"\x1f\x8b\x08", ArchiveKind::TarGzip),
+        (b"BZh", ArchiveKind::TarBzip2),
+        (b"\xfd7zXZ\x00", ArchiveKind::TarXz),
+        (b"\x28\xb5\x2f\xfd", ArchiveKind::TarZstd),
+    ];
+    let found = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature)).map(|(_, kind)| *kind);
+    match found {
+        Some(kind @ (ArchiveKind::TarGzip | ArchiveKind::TarBzip2 | ArchiveKind::TarXz | ArchiveKind::TarZstd)) => {
+            may_hold_a_tar(kind, head).then_some(kind)
+        }
+        Some(kind) => Some(kind),
+        None => tar_header::is_first_header(head).then_some(ArchiveKind::Tar),
+    }
+}
+
+/// Whether a tar is inside, or the head is too short to say no.
+fn may_hold_a_tar(kind: ArchiveKind, head: &[u8]) -> bool {
+    let limits = Limits::default();
+    let Ok(decoder) = codec::for_tar(kind, head, &limits) else {
+        return false;
+    };
+    let mut first = [0; tar_header::BLOCK];
+    match fill(&mut Caught::new(decoder), &mut first) {
+        Ok(n) => n == first.len() && tar_header::is_first_header(&first),
+        Err(e) => matches!(e.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::OutOfMemory),
+    }
 }

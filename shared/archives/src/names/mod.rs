@@ -1,4 +1,15 @@
 //! Names of members: decoding, and what they may be.
+//!
+//! Raw bytes are always kept. A name that declares its encoding (zip's bit 11, Info-ZIP's Unicode path, pax, rar 5, 7z) or
+//! is valid UTF-8 stands; the encoding of all others is guessed once per archive, over all of them together, because a
+//! single short name tells nothing.
+
+mod cp437;
+mod guess;
+mod path;
+
+pub use guess::Guess;
+pub use path::{is_apple_double, is_system_file, judge, member_path};
 
 /// How a name's bytes were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,6 +35,19 @@ pub enum NameEncoding {
 }
 
 impl NameEncoding {
+    /// Every encoding.
+    pub const ALL: &[NameEncoding] = &[
+        Self::Utf8Declared,
+        Self::UnicodePath,
+        Self::Utf16,
+        Self::Utf8,
+        Self::ShiftJis,
+        Self::Gbk,
+        Self::EucKr,
+        Self::Cp866,
+        Self::Cp437,
+    ];
+
     /// The name kept in rows, lower case.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -39,6 +63,12 @@ impl NameEncoding {
             Self::Cp437 => "cp437",
         }
     }
+
+    /// The encoding of this name, as rows have it.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|encoding| encoding.as_str() == name)
+    }
 }
 
 /// A member's name.
@@ -50,4 +80,45 @@ pub struct Name {
     pub text: String,
     /// How.
     pub encoding: NameEncoding,
+}
+
+impl Name {
+    /// A name whose encoding needs no guess: declared as UTF-8 and valid, or undeclared and valid.
+    #[must_use]
+    pub fn certain(raw: &[u8], declared: bool) -> Option<Name> {
+        let text = std::str::from_utf8(raw).ok()?.to_owned();
+        let encoding = if declared { NameEncoding::Utf8Declared } else { NameEncoding::Utf8 };
+        Some(Name { raw: raw.to_vec(), text, encoding })
+    }
+
+    /// Info-ZIP's Unicode path (APPNOTE 4.6.9): version 1, the CRC-32 of the plain name, UTF-8. It counts only while the
+    /// plain name is the one it was made for.
+    #[must_use]
+    pub fn unicode_path(raw: &[u8], field: &[u8]) -> Option<Name> {
+        let (head, text) = field.split_at_checked(5)?;
+        let crc = u32::from_le_bytes([head[1], head[2], head[3], head[4]]);
+        let text = std::str::from_utf8(text).ok().filter(|text| !text.is_empty())?;
+        (head[0] == 1 && crc == crc32fast::hash(raw)).then(|| Name {
+            raw: raw.to_vec(),
+            text: text.to_owned(),
+            encoding: NameEncoding::UnicodePath,
+        })
+    }
+
+    /// A name of a format whose names are UTF-16.
+    #[must_use]
+    pub fn utf16(text: String) -> Name {
+        Name { raw: text.clone().into_bytes(), text, encoding: NameEncoding::Utf16 }
+    }
+
+    /// A name in this encoding. What does not decode becomes U+FFFD.
+    #[must_use]
+    pub fn decoded(raw: &[u8], encoding: NameEncoding) -> Name {
+        let text = match guess::codec(encoding) {
+            Some(codec) => codec.decode_without_bom_handling(raw).0.into_owned(),
+            None if encoding == NameEncoding::Cp437 => cp437::decode(raw),
+            None => String::from_utf8_lossy(raw).into_owned(),
+        };
+        Name { raw: raw.to_vec(), text, encoding }
+    }
 }

@@ -1,6 +1,8 @@
 //! One entry of the central directory.
 
+use super::central::LOCAL_LEN;
 use crate::{Name, Problem};
+use std::ops::Range;
 
 /// A compression method (APPNOTE 4.4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +19,9 @@ impl Method {
     pub const BZIP2: Method = Method(12);
     /// LZMA.
     pub const LZMA: Method = Method(14);
-    /// Zstandard; 20 is its deprecated number.
+    /// Zstandard by its deprecated number.
+    pub const ZSTD_OLD: Method = Method(20);
+    /// Zstandard.
     pub const ZSTD: Method = Method(93);
     /// xz.
     pub const XZ: Method = Method(95);
@@ -41,7 +45,7 @@ pub struct Entry {
     pub name: Name,
     /// Where its local header lies, from the start of the file.
     pub header_offset: u64,
-    /// Where its bytes end at the latest: the next header, or the directory.
+    /// Where its bytes end at the latest: the next member's header, or the directory.
     pub end: u64,
     /// Packed size.
     pub compressed: u64,
@@ -64,5 +68,14 @@ impl Entry {
     #[must_use]
     pub fn is_readable(&self) -> bool {
         !self.is_dir && self.problem.is_none()
+    }
+
+    /// The bytes of the file that have it all. The local header's extra fields are not known in advance; between members
+    /// that follow each other there is nothing else to be read in vain.
+    #[must_use]
+    pub fn bytes(&self) -> Range<u64> {
+        let longest = LOCAL_LEN + 2 * 0xffff;
+        let end = self.header_offset.saturating_add(longest).saturating_add(self.compressed).min(self.end);
+        self.header_offset..end.max(self.header_offset)
     }
 }

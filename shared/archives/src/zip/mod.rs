@@ -8,11 +8,14 @@
 //! ```
 
 mod chunks;
+mod central;
 mod directory;
+mod end_record;
 mod entry;
 mod member;
 
 pub use chunks::{Chunk, ChunkLimits, plan_chunks};
-pub use directory::{Directory, DirectoryReader};
+pub use directory::{Directory, DirectoryReader, read_directory};
 pub use entry::{Entry, Method};
+pub(crate) use member::open;
 pub use member::{ChunkReader, read_member};
