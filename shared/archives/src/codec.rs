@@ -129,7 +129,11 @@ impl Read for Failed {
 }
 
 /// What a tar is wrapped in, taken off.
-pub(crate) fn for_tar<'a>(kind: ArchiveKind, input: impl BufRead + 'a, limits: &Limits) -> io::Result<Box<dyn Read + 'a>> {
+pub(crate) fn for_tar<'a>(
+    kind: ArchiveKind,
+    input: impl BufRead + 'a,
+    limits: &Limits,
+) -> io::Result<Box<dyn Read + 'a>> {
     Ok(match kind {
         ArchiveKind::TarGzip => Box::new(flate2::bufread::MultiGzDecoder::new(input)),
         ArchiveKind::TarBzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(input)),

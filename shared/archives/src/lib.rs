@@ -28,4 +28,4 @@ pub use error::{ArchiveError, Problem};
 pub use limits::{Budget, Limits};
 pub use members::{ArchiveReader, Block, Body, Extracted, Flow, Kind, Member, Pass};
 pub use names::{Name, NameEncoding};
-pub use sniff::{ArchiveKind, SNIFF_BYTES, sniff};
+pub use sniff::{ArchiveKind, SNIFF_BYTES, sniff, sniff_named};

@@ -84,6 +84,15 @@ pub fn sniff(head: &[u8]) -> Option<ArchiveKind> {
     }
 }
 
+/// As [`sniff`], for a file with a name: a zip is known by its end, so that one with something before it, or the last of
+/// several volumes, is told by its extension only. Opening it tells what it really is.
+#[must_use]
+pub fn sniff_named(head: &[u8], name: &str) -> Option<ArchiveKind> {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
+    let by_name = matches!(extension.as_deref(), Some("zip" | "cbz")).then_some(ArchiveKind::Zip);
+    sniff(head).or(by_name)
+}
+
 /// Whether a tar is inside, or the head is too short to say no.
 fn may_hold_a_tar(kind: ArchiveKind, head: &[u8]) -> bool {
     let limits = Limits::default();

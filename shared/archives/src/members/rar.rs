@@ -77,7 +77,10 @@ fn options(limits: &Limits) -> ArchiveReadOptions<'static> {
 }
 
 impl Rar {
-    pub(super) fn open(source: Box<dyn Source>, limits: &Limits) -> Result<(Self, Vec<Member>, Vec<Block>), ArchiveError> {
+    pub(super) fn open(
+        source: Box<dyn Source>,
+        limits: &Limits,
+    ) -> Result<(Self, Vec<Member>, Vec<Block>), ArchiveError> {
         let watch = Watch::default();
         let source = Watched::new(source, watch.clone());
         let read = || rars::ArchiveReader::read_reader_with_options(source, options(limits));
@@ -175,14 +178,15 @@ fn blocks(members: &[Member], solid: bool) -> Vec<Block> {
     let sum = |of: fn(&Member) -> Option<u64>| Some(members.iter().filter_map(of).fold(0, u64::saturating_add));
     let count = u32::try_from(members.len()).unwrap_or(u32::MAX);
     if solid && count > 0 {
-        return vec![Block { ordinals: 0..count, unpacked: sum(|m| m.size), packed: sum(|m| m.compressed), solid: true }];
+        return vec![Block {
+            ordinals: 0..count,
+            unpacked: sum(|m| m.size),
+            packed: sum(|m| m.compressed),
+            solid: true,
+        }];
     }
-    let alone = |m: &Member| Block {
-        ordinals: m.ordinal..m.ordinal + 1,
-        unpacked: m.size,
-        packed: m.compressed,
-        solid: false,
-    };
+    let alone =
+        |m: &Member| Block { ordinals: m.ordinal..m.ordinal + 1, unpacked: m.size, packed: m.compressed, solid: false };
     members.iter().map(alone).collect()
 }
 
@@ -425,7 +429,9 @@ impl RarPass<'_, '_> {
             let again = member.ordinal < self.next;
             let wanted = self.range.contains(&member.ordinal) && !again;
             let is_file = member.kind == Kind::File;
-            let decodes = is_file && member.problem != Some(Problem::Encrypted) && if self.solid { true } else { wanted && member.problem.is_none() };
+            let decodes = is_file
+                && member.problem != Some(Problem::Encrypted)
+                && if self.solid { true } else { wanted && member.problem.is_none() };
             if !decodes {
                 if wanted {
                     self.next = self.announce_one(member.ordinal);

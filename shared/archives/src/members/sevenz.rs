@@ -52,7 +52,10 @@ fn kib(bytes: u64) -> usize {
 }
 
 impl SevenZ {
-    pub(super) fn open(source: Box<dyn Source>, limits: &Limits) -> Result<(Self, Vec<Member>, Vec<Block>), ArchiveError> {
+    pub(super) fn open(
+        source: Box<dyn Source>,
+        limits: &Limits,
+    ) -> Result<(Self, Vec<Member>, Vec<Block>), ArchiveError> {
         let watch = Watch::default();
         let mut source = Watched::new(source, watch.clone());
         let survey = || sevenz_survey::survey(&mut source, limits, &watch);
@@ -132,7 +135,12 @@ fn blocks(archive: &Archive) -> Vec<Block> {
             before.ordinals.end = start.max(before.ordinals.start);
         }
         let start = found.last().map_or(0, |before| before.ordinals.end);
-        found.push(Block { ordinals: start..count, unpacked: Some(block.get_unpack_size()), packed: Some(packed), solid: false });
+        found.push(Block {
+            ordinals: start..count,
+            unpacked: Some(block.get_unpack_size()),
+            packed: Some(packed),
+            solid: false,
+        });
     }
     if found.is_empty() && count > 0 {
         found.push(Block { ordinals: 0..count, unpacked: Some(0), packed: Some(0), solid: false });
@@ -156,7 +164,16 @@ pub(super) fn visit(
         if block.ordinals.start >= range.end || block.ordinals.end <= range.start {
             continue;
         }
-        let mut pass = BlockPass { members, range, budget, visitor, block, next: block.ordinals.start, stopped: false, dead: None };
+        let mut pass = BlockPass {
+            members,
+            range,
+            budget,
+            visitor,
+            block,
+            next: block.ordinals.start,
+            stopped: false,
+            dead: None,
+        };
         pass.run(format, index)?;
         if pass.stopped {
             return Ok(Pass::Stopped);

@@ -176,7 +176,8 @@ impl<'a> Bytes<'a> {
             let flags = self.byte()?;
             let id = self.take(u64::from(flags & 15))?.to_vec();
             let (ins, outs) = if flags & 0x10 == 0 { (1, 1) } else { (self.number()?, self.number()?) };
-            let properties = if flags & 0x20 == 0 { Vec::new() } else { self.count().and_then(|n| self.take(n))?.to_vec() };
+            let properties =
+                if flags & 0x20 == 0 { Vec::new() } else { self.count().and_then(|n| self.take(n))?.to_vec() };
             inputs = inputs.checked_add(ins)?;
             folder.outputs = folder.outputs.checked_add(outs)?;
             folder.coders.push((id, properties));
@@ -228,9 +229,11 @@ impl<'a> Bytes<'a> {
         loop {
             match self.byte()? {
                 0 => return Some(0),
-                ARCHIVE_PROPERTIES => while self.byte()? != 0 {
-                    self.number().and_then(|n| self.take(n))?;
-                },
+                ARCHIVE_PROPERTIES => {
+                    while self.byte()? != 0 {
+                        self.number().and_then(|n| self.take(n))?;
+                    }
+                }
                 ADDITIONAL_STREAMS | MAIN_STREAMS => {
                     self.streams()?;
                 }
@@ -273,7 +276,8 @@ pub(super) fn survey(source: &mut (impl Read + Seek), limits: &Limits, watch: &W
     }
     let mut header = read_at(source, end - size, size)?;
     for _ in 0..LAYERS {
-        let mut bytes = Bytes { rest: &header, cap: limits.entries.saturating_mul(4).saturating_add(64), too_many: false };
+        let mut bytes =
+            Bytes { rest: &header, cap: limits.entries.saturating_mul(4).saturating_add(64), too_many: false };
         match bytes.byte() {
             Some(HEADER) => {
                 let files = bytes.files();

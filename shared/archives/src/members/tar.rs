@@ -18,7 +18,10 @@ const BUFFER: usize = 64 << 10;
 
 enum Input<'a> {
     /// What is passed over is not read.
-    Plain { input: BufReader<Watched<&'a mut dyn Source>>, left: u64 },
+    Plain {
+        input: BufReader<Watched<&'a mut dyn Source>>,
+        left: u64,
+    },
     Wrapped(Caught<Box<dyn Read + 'a>>),
 }
 
@@ -181,7 +184,9 @@ impl Tar<'_, '_> {
             _ => None,
         };
         let problem = problem.or_else(|| names::judge(&name));
-        Found { name, entry: header.entry, size, problem }
+        // What tar wrote for folders before it had a type for them.
+        let entry = if header.entry == Entry::File && raw.ends_with(b"/") { Entry::Dir } else { header.entry };
+        Found { name, entry, size, problem }
     }
 }
 

@@ -82,7 +82,6 @@ impl Header {
         };
         let name = name(block);
         let entry = match block[156] {
-            0 | b'0' if name.ends_with(b"/") => Entry::Dir,
             b'1' | b'2' => Entry::Link,
             b'3' | b'4' | b'6' => Entry::Other,
             b'5' | b'D' => Entry::Dir,
@@ -96,7 +95,7 @@ impl Header {
         };
         // Links, folders and devices have no body, whatever their size says (it may be the size of what is linked to);
         // GNU's folder dumps have one.
-        let bodiless = matches!(block[156], b'1' | b'2' | b'3' | b'4' | b'5' | b'6') || (entry == Entry::Dir && block[156] != b'D');
+        let bodiless = matches!(block[156], b'1'..=b'6');
         let extended = entry == Entry::Sparse && block[482] != 0;
         Ok(Some(Header { entry, name, size: if bodiless { 0 } else { size }, extended }))
     }

@@ -39,8 +39,7 @@ impl Guess {
         let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Deny);
         detector.feed(&self.names, true);
         let guessed = detector.guess(None, chardetng::Utf8Detection::Deny);
-        let candidates =
-            [NameEncoding::ShiftJis, NameEncoding::Gbk, NameEncoding::EucKr, NameEncoding::Cp866];
+        let candidates = [NameEncoding::ShiftJis, NameEncoding::Gbk, NameEncoding::EucKr, NameEncoding::Cp866];
         let fitting = candidates.into_iter().find(|candidate| codec(*candidate) == Some(guessed));
         match fitting {
             Some(encoding) if self.decodes_as(encoding) => encoding,

@@ -1,7 +1,7 @@
 //! What a name may be. Nothing is ever written by a member's name; these rules keep names that were made to be harmful
 //! from being shown as if they were sound, and out of the hands of whatever exports them one day.
 
-use super::Name;
+use super::{Name, NameEncoding};
 use crate::error::Problem;
 
 /// Devices of DOS, which Windows finds in every folder.
@@ -18,7 +18,9 @@ const LEFT_BEHIND: &[&str] = &[".ds_store", "thumbs.db", "ehthumbs.db", "desktop
 pub fn member_path(name: &Name) -> Result<String, Problem> {
     let text = name.text.as_str();
     let drive = matches!(text.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic());
-    if drive || text.starts_with(['/', '\\']) || text.contains('\0') || name.raw.contains(&0) {
+    // The Unicode names of rar 4 have NUL in their coding, not in the name.
+    let nul = text.contains('\0') || (name.encoding != NameEncoding::Utf16 && name.raw.contains(&0));
+    if drive || nul || text.starts_with(['/', '\\']) {
         return Err(Problem::UnsafePath);
     }
     let mut path = String::with_capacity(text.len());
@@ -61,8 +63,7 @@ pub fn is_system_file(path: &str) -> bool {
 /// anything may be called `._picture.jpg`.
 #[must_use]
 pub fn is_apple_double(path: &str, head: &[u8]) -> bool {
-    file_name(path).starts_with("._")
-        && (head.starts_with(&[0, 5, 0x16, 7]) || head.starts_with(&[0, 5, 0x16, 0]))
+    file_name(path).starts_with("._") && (head.starts_with(&[0, 5, 0x16, 7]) || head.starts_with(&[0, 5, 0x16, 0]))
 }
 
 /// What is against a name, if anything.

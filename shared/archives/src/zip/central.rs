@@ -65,7 +65,9 @@ pub(super) fn read_record(record: &[u8], ordinal: u32, prepended: u64, guess: &m
         is_dir,
         problem: None,
     };
-    let special = unix && !is_dir && !matches!(mode & 0o170_000, 0 | 0o100_000);
+    // What was piped into a zip is stored as the pipe it came through.
+    let piped = mode & 0o170_000 == 0o010_000 && wide.size > 0;
+    let special = unix && !is_dir && !piped && !matches!(mode & 0o170_000, 0 | 0o100_000);
     entry.problem = first_problem(&entry, wide.disk, wide.broken, special);
     entry
 }
@@ -74,7 +76,7 @@ pub(super) fn read_record(record: &[u8], ordinal: u32, prepended: u64, guess: &m
 fn first_problem(entry: &Entry, disk: u32, broken: bool, special: bool) -> Option<Problem> {
     let checks = [
         (entry.flags & (ENCRYPTED | STRONG | MASKED) != 0 || entry.method == Method::AES, Problem::Encrypted),
-        (broken, Problem::CorruptDirectory),
+        (broken, Problem::CorruptMember),
         (disk != 0, Problem::MultiVolume),
         (special, Problem::NotAFile),
         (!entry.is_dir && !entry.method.is_supported(), Problem::UnsupportedMethod),
@@ -120,6 +122,14 @@ impl Wide {
     }
 }
 
+/// Info-ZIP's Unicode path (APPNOTE 4.6.9).
+const UNICODE_PATH: u16 = 0x7075;
+
+/// The text of the Unicode path beside a name, whether or not its checksum fits.
+pub(super) fn unicode_path(extra: &[u8]) -> Option<&[u8]> {
+    extra_field(extra, UNICODE_PATH).and_then(|field| field.get(5..))
+}
+
 /// A name that needs no guess.
 fn name_of(raw: &[u8], extra: &[u8], flags: u16) -> Option<Name> {
     if flags & UTF8 != 0
@@ -127,7 +137,7 @@ fn name_of(raw: &[u8], extra: &[u8], flags: u16) -> Option<Name> {
     {
         return Some(name);
     }
-    let field = extra_field(extra, 0x7075);
+    let field = extra_field(extra, UNICODE_PATH);
     field.and_then(|field| Name::unicode_path(raw, field)).or_else(|| Name::certain(raw, false))
 }
 
@@ -155,7 +165,7 @@ pub(super) fn place_all(entries: &mut [Entry], directory_start: u64) {
         let end = entry.header_offset.saturating_add(least);
         entry.end = directory_start;
         if end > directory_start {
-            entry.problem = entry.problem.or(Some(Problem::CorruptDirectory));
+            entry.problem = entry.problem.or(Some(Problem::CorruptMember));
             continue;
         }
         if entry.header_offset < taken_until {
@@ -174,8 +184,7 @@ pub(super) fn place_all(entries: &mut [Entry], directory_start: u64) {
 /// has much fails by its size, so that refusing by the declaration loses nothing.
 pub(super) fn cap_all(entries: &mut [Entry], limits: &Limits) {
     for entry in entries.iter_mut().filter(|entry| !entry.is_dir) {
-        let bomb = entry.size > limits.ratio_floor
-            && entry.size / limits.ratio.max(1) > entry.compressed.max(1);
+        let bomb = entry.size > limits.ratio_floor && entry.size / limits.ratio.max(1) > entry.compressed.max(1);
         if entry.size > limits.member_bytes {
             entry.problem = entry.problem.or(Some(Problem::MemberTooLarge));
         } else if bomb {

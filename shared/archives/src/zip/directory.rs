@@ -182,7 +182,8 @@ impl DirectoryReader {
                 // The place is counted from the archive's start, which is not the file's when something was put before
                 // it: directly before the locator is where the record is then.
                 let fits = |at: u64| at.checked_add(END64_LEN as u64).is_some_and(|e| e <= end.records_start());
-                let places: Vec<u64> = [Some(said), before_locator].into_iter().flatten().filter(|at| fits(*at)).collect();
+                let places: Vec<u64> =
+                    [Some(said), before_locator].into_iter().flatten().filter(|at| fits(*at)).collect();
                 self.end = Some(end);
                 let Some(first) = places.first() else {
                     return Err(corrupt("the zip64 record lies outside the file"));

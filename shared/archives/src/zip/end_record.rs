@@ -79,17 +79,17 @@ impl EndRecord {
         if self.end64_at.is_some() { self.at.saturating_sub(LOCATOR_LEN as u64) } else { self.at }
     }
 
-    /// Takes the values of the zip64 record, which must agree with this record where this one could hold them: some
-    /// writers cut the count off instead of marking it.
+    /// Takes the values of the zip64 record. A record that does not defer to it must agree with it: some writers cut the
+    /// count off instead of marking it.
     pub(super) fn merge64(&mut self, record: &[u8]) -> Result<(), ArchiveError> {
         let (disk, directory_disk) = (u32_at(record, 16), u32_at(record, 20));
         let (disk_entries, entries) = (u64_at(record, 24), u64_at(record, 32));
         let (size, offset) = (u64_at(record, 40), u64_at(record, 48));
         let agrees = |short: u64, long: u64, all: u64| short == all || short == long & all;
-        if !(agrees(self.entries, entries, 0xffff)
+        let same = agrees(self.entries, entries, 0xffff)
             && agrees(self.size, size, 0xffff_ffff)
-            && agrees(self.offset, offset, 0xffff_ffff))
-        {
+            && agrees(self.offset, offset, 0xffff_ffff);
+        if !same && !self.defers() {
             return Err(ArchiveError::refused(Problem::CorruptDirectory, "the two end records contradict each other"));
         }
         (self.disk, self.directory_disk, self.disk_entries) = (disk, directory_disk, disk_entries);

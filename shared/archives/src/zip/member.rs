@@ -1,7 +1,7 @@
 //! Reading members.
 
 use super::Entry;
-use super::central::{LOCAL_LEN, extra_field};
+use super::central::{LOCAL_LEN, extra_field, unicode_path};
 use super::end_record::{u16_at, u32_at, u64_at};
 use crate::codec;
 use crate::error::{MemberError, Problem};
@@ -98,8 +98,11 @@ fn compare(entry: &Entry, fixed: &[u8], name: &[u8], extra: &[u8]) -> io::Result
         return Err(refuse(Problem::CorruptMember, "another method than in the directory"));
     }
     // Old writers of the .NET framework have `\` in one of the two.
-    let same = |(a, b): (&u8, &u8)| a == b || matches!((a, b), (b'/', b'\\') | (b'\\', b'/'));
-    if name.len() != entry.name.raw.len() || !name.iter().zip(&entry.name.raw).all(same) {
+    let same_byte = |(a, b): (&u8, &u8)| a == b || matches!((a, b), (b'/', b'\\') | (b'\\', b'/'));
+    let same_bytes = name.len() == entry.name.raw.len() && name.iter().zip(&entry.name.raw).all(same_byte);
+    // A placeholder (`xx`) with the real name in its Unicode path: the names are the same then.
+    let same_path = unicode_path(extra).is_some_and(|path| path == entry.name.text.as_bytes());
+    if !same_bytes && !same_path {
         return Err(refuse(Problem::CorruptMember, "another name than in the directory"));
     }
     if flags & DESCRIPTOR != 0 {

@@ -7,8 +7,8 @@
 //! ChunkReader::new(chunk.bytes.start, read)     .read_member(entry, budget, sink) in the order of chunk.ordinals
 //! ```
 
-mod chunks;
 mod central;
+mod chunks;
 mod directory;
 mod end_record;
 mod entry;

@@ -1,0 +1,13 @@
+//! Archives read as the import reads them.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod codes;
+mod corpora;
+mod limits;
+mod names;
+mod solid;
+mod tar;
+mod zip_directory;
+mod zip_members;
