@@ -3,7 +3,7 @@
 use crate::codec;
 use crate::limits::Limits;
 use crate::members::tar_header;
-use crate::stream::{Caught, fill};
+use crate::stream::{Caught, fill, is_out_of_memory};
 use std::io;
 
 /// A format that is read.
@@ -93,15 +93,18 @@ pub fn sniff_named(head: &[u8], name: &str) -> Option<ArchiveKind> {
     sniff(head).or(by_name)
 }
 
+/// What looking inside may cost; what asks for a larger dictionary is left to whoever opens it.
+const DICTIONARY: u64 = 16 << 20;
+
 /// Whether a tar is inside, or the head is too short to say no.
 fn may_hold_a_tar(kind: ArchiveKind, head: &[u8]) -> bool {
-    let limits = Limits::default();
+    let limits = Limits { dictionary_bytes: DICTIONARY, ..Limits::default() };
     let Ok(decoder) = codec::for_tar(kind, head, &limits) else {
         return false;
     };
     let mut first = [0; tar_header::BLOCK];
     match fill(&mut Caught::new(decoder), &mut first) {
         Ok(n) => n == first.len() && tar_header::is_first_header(&first),
-        Err(e) => matches!(e.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::OutOfMemory),
+        Err(e) => e.kind() == io::ErrorKind::UnexpectedEof || is_out_of_memory(&e),
     }
 }

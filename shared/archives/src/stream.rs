@@ -51,7 +51,7 @@ impl Watch {
         };
         let problem = match error.kind() {
             io::ErrorKind::UnexpectedEof if self.ended() => Problem::Truncated,
-            io::ErrorKind::OutOfMemory => Problem::UnsupportedMethod,
+            _ if is_out_of_memory(&error) => Problem::UnsupportedMethod,
             _ => described(&error),
         };
         ArchiveError::refused(problem, error.to_string())
@@ -194,15 +194,18 @@ impl<R: Read> Read for Paid<'_, R> {
     }
 }
 
+/// Whether a decoder would need a larger dictionary than it may have. zstd says so in words only.
+pub(crate) fn is_out_of_memory(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::OutOfMemory || error.to_string().contains("too much memory")
+}
+
 /// Decoders that have no kind of error for it say it in words, or in an error of their own.
 fn described(error: &io::Error) -> Problem {
     if let Some(inner) = error.get_ref().and_then(|e| e.downcast_ref::<sevenz_rust2::Error>()) {
         return crate::members::sevenz_problem(inner);
     }
     let text = error.to_string();
-    if text.contains("too much memory") {
-        Problem::UnsupportedMethod
-    } else if text.contains("declared size") {
+    if text.contains("declared size") {
         Problem::SizeMismatch
     } else if text.contains("checksum") || text.contains("CRC") {
         Problem::CrcMismatch

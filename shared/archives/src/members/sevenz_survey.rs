@@ -187,7 +187,8 @@ impl<'a> Bytes<'a> {
         }
         let bound = folder.outputs.checked_sub(1)?;
         for _ in 0..bound {
-            (self.number()?, self.number()?);
+            self.number()?;
+            self.number()?;
         }
         let packed = inputs.checked_sub(bound)?;
         for _ in 0..if packed > 1 { packed } else { 0 } {

@@ -164,11 +164,7 @@ impl Tar<'_, '_> {
     fn found(&mut self, header: Header, long_name: Option<Vec<u8>>, pax: Pax, broken: bool) -> Found {
         let declared = pax.path.is_some();
         let raw = pax.path.or(long_name).unwrap_or(header.name);
-        let name = Name::certain(&raw, declared).unwrap_or_else(|| {
-            // Names come one by one: the guess is over those seen so far, which are the same on every pass.
-            self.guess.add(&raw);
-            self.guess.decode(&raw, false)
-        });
+        let name = self.guess.next_name(&raw, declared);
         // Members without a body stay without one; a size in the records is for files that are too large for the header.
         let size = if matches!(header.entry, Entry::File | Entry::Sparse | Entry::Continued) {
             pax.size.unwrap_or(header.size)

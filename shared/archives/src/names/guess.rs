@@ -10,6 +10,8 @@ const ENOUGH: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub struct Guess {
     names: Vec<u8>,
+    /// The last guess of [`Guess::next_name`], and over how many bytes it was made.
+    last: Option<(usize, NameEncoding)>,
 }
 
 pub(super) fn codec(encoding: NameEncoding) -> Option<&'static Encoding> {
@@ -48,10 +50,18 @@ impl Guess {
         }
     }
 
-    /// As [`Name::certain`], else in the guessed encoding.
-    #[must_use]
-    pub fn decode(&self, raw: &[u8], declared: bool) -> Name {
-        Name::certain(raw, declared).unwrap_or_else(|| Name::decoded(raw, self.encoding()))
+    /// For names that come one by one: the name, in an encoding guessed over it and those before it. The guess is made
+    /// again each time what it rests on has doubled, so that it costs no more than the names are long, and the same on
+    /// every pass.
+    pub(crate) fn next_name(&mut self, raw: &[u8], declared: bool) -> Name {
+        if let Some(name) = Name::certain(raw, declared) {
+            return name;
+        }
+        self.add(raw);
+        let last = self.last.filter(|(seen, _)| self.names.len() < 2 * seen);
+        let last = last.unwrap_or_else(|| (self.names.len(), self.encoding()));
+        self.last = Some(last);
+        Name::decoded(raw, last.1)
     }
 
     fn decodes_as(&self, encoding: NameEncoding) -> bool {

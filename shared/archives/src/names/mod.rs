@@ -91,6 +91,12 @@ impl Name {
         Some(Name { raw: raw.to_vec(), text, encoding })
     }
 
+    /// A name that is certain, or else in the encoding [guessed](Guess::encoding) for its archive.
+    #[must_use]
+    pub fn new(raw: &[u8], declared: bool, guessed: NameEncoding) -> Name {
+        Name::certain(raw, declared).unwrap_or_else(|| Name::decoded(raw, guessed))
+    }
+
     /// Info-ZIP's Unicode path (APPNOTE 4.6.9): version 1, the CRC-32 of the plain name, UTF-8. It counts only while the
     /// plain name is the one it was made for.
     #[must_use]

@@ -1,4 +1,5 @@
 //! Archives read as the import reads them.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 #[path = "../support/mod.rs"]
 mod support;

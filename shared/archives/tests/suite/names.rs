@@ -158,7 +158,7 @@ proptest! {
     fn a_path_never_climbs(raw in prop::collection::vec(any::<u8>(), 0..40)) {
         let mut guess = Guess::default();
         guess.add(&raw);
-        let name = guess.decode(&raw, false);
+        let name = Name::new(&raw, false, guess.encoding());
         prop_assert_eq!(&name.raw, &raw);
         if let Ok(path) = member_path(&name) {
             prop_assert!(!path.starts_with('/') && !path.contains('\0') && !path.contains('\\'));

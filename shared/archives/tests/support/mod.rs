@@ -41,6 +41,6 @@ pub(crate) fn sample_lzma2() -> Vec<u8> {
 pub(crate) fn sample_xz(large_dictionary: bool) -> Vec<u8> {
     let header = if large_dictionary { "0200210120000000" } else { "0200210108000000" };
     let check = if large_dictionary { "0988a576" } else { "d80f2313" };
-    let rest = concat!("000097809b5fe7b5b714000166c0570000005ae737a2b1c467fb020000000004595a");
+    let rest = "000097809b5fe7b5b714000166c0570000005ae737a2b1c467fb020000000004595a";
     [hex("fd377a585a000004e6d6b446"), hex(header), hex(check), sample_lzma2(), hex(rest)].concat()
 }

@@ -69,7 +69,7 @@ pub(crate) fn wrapped(kind: ArchiveKind, bytes: &[u8]) -> Vec<u8> {
     match kind {
         ArchiveKind::TarGzip => gzip(bytes),
         ArchiveKind::TarBzip2 => {
-            let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(9));
+            let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::new(1));
             encoder.write_all(bytes).unwrap();
             encoder.finish().unwrap()
         }
