@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&[method, flags], packed)) = bytes.split_at_checked(2).map(|(a, b)| (<&[u8; 2]>::try_from(a).unwrap(), b)) else {
         return;
     };
-    let method = [0, 8, 9, 12, 14, 93, 95][usize::from(method) % 7];
+    let method = [0_u16, 8, 9, 12, 14, 93, 95][usize::from(method) % 7];
     let flags = u16::from(flags & 2);
     let len = packed.len() as u64;
     let header = [

@@ -35,8 +35,8 @@ impl Method {
     }
 }
 
-/// One member as the directory has it. The fields are those an import keeps in its rows; an `Entry` made of a row again
-/// is good for [`read_member`](crate::zip::read_member).
+/// One member as the directory has it. An `Entry` made again of what an import keeps in its rows (raw and decoded name,
+/// offset, sizes, checksum, method) is good for [`read_member`](crate::zip::read_member).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its place in the directory, from 0.
@@ -45,7 +45,8 @@ pub struct Entry {
     pub name: Name,
     /// Where its local header lies, from the start of the file.
     pub header_offset: u64,
-    /// Where its bytes end at the latest: the next member's header, or the directory.
+    /// Where its bytes end at the latest: the next member's header, or the directory. Where rows do not keep it, the end
+    /// of the chunk is as safe, if less exact.
     pub end: u64,
     /// Packed size.
     pub compressed: u64,
@@ -55,7 +56,7 @@ pub struct Entry {
     pub crc32: u32,
     /// How it is packed.
     pub method: Method,
-    /// General purpose flags (APPNOTE 4.4.4).
+    /// General purpose flags (APPNOTE 4.4.4). They have gone into `problem`; reading does not need them.
     pub flags: u16,
     /// A folder: nothing to read.
     pub is_dir: bool,

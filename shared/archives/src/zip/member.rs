@@ -51,12 +51,12 @@ pub(crate) fn open<T>(
     let watch = Watch::default();
     let mut input = Watched::new(input, watch.clone());
     let header = local_header(entry, &mut input).map_err(|e| watch.judge(e))?;
-    let data_start = entry.header_offset.saturating_add(header);
+    let data_start = entry.header_offset.saturating_add(header.len);
     if data_start.saturating_add(entry.compressed) > entry.end {
         return Err(MemberError::refused(Problem::Overlapping, "its bytes reach into the next member's"));
     }
     let packed = BufReader::with_capacity(buffer_for(entry.compressed), input.take(entry.compressed));
-    let decoder = codec::for_member(entry.method, entry.flags, entry.size, packed, budget.limits())?;
+    let decoder = codec::for_member(entry.method, header.flags, entry.size, packed, budget.limits())?;
     let mut ratio = Ratio::new(Packed::Known(entry.compressed));
     read(&mut Paid::new(Caught::new(decoder), budget, &mut ratio), &watch)
 }
@@ -66,8 +66,13 @@ fn buffer_for(bytes: u64) -> usize {
     usize::try_from(bytes).unwrap_or(BUFFER).clamp(512, BUFFER)
 }
 
-/// Reads the local header (APPNOTE 4.3.7) and compares it with the directory; how long it is.
-fn local_header(entry: &Entry, input: &mut dyn Read) -> io::Result<u64> {
+struct LocalHeader {
+    len: u64,
+    flags: u16,
+}
+
+/// Reads the local header (APPNOTE 4.3.7) and compares it with the directory.
+fn local_header(entry: &Entry, input: &mut dyn Read) -> io::Result<LocalHeader> {
     let mut fixed = [0; LOCAL];
     if fill(input, &mut fixed)? < LOCAL {
         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -81,7 +86,7 @@ fn local_header(entry: &Entry, input: &mut dyn Read) -> io::Result<u64> {
     }
     let (name, extra) = variable.split_at(usize::from(u16_at(&fixed, 26)));
     compare(entry, &fixed, name, extra)?;
-    Ok(LOCAL_LEN + variable.len() as u64)
+    Ok(LocalHeader { len: LOCAL_LEN + variable.len() as u64, flags: u16_at(&fixed, 6) })
 }
 
 fn refuse(problem: Problem, detail: &'static str) -> io::Error {

@@ -221,3 +221,10 @@ fn independent_members_do_not_disturb_each_other_whatever_the_threads_do() {
         assert!(read >= 66);
     }
 }
+
+#[test]
+fn a_reader_may_go_to_another_thread() {
+    fn sends<T: Send>() {}
+    sends::<ArchiveReader>();
+    sends::<Budget>();
+}

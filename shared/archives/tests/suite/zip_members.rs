@@ -192,3 +192,17 @@ fn failures_of_the_line_and_of_the_sink_are_not_the_archives() {
     assert!(chunk.read_member(entry, &budget, &mut Vec::new()).is_ok());
     assert_eq!(chunk.read_member(entry, &budget, &mut Vec::new()).unwrap_err().code(), "OVERLAPPING");
 }
+
+#[test]
+fn an_entry_made_again_of_a_row_is_read_the_same() {
+    for member in packed_by_every_method() {
+        let bytes = zip(&[member]);
+        let found = directory(&bytes, &Limits::default()).unwrap();
+        let kept = &found.entries[0];
+        let again = fonds_archives::zip::Entry { flags: 0, end: bytes.len() as u64, ..kept.clone() };
+        let budget = Budget::new(Limits::default());
+        let mut sink = Vec::new();
+        let extracted = read_member(&again, &mut bytes.as_slice(), &budget, &mut sink).unwrap();
+        assert_eq!((extracted.size, budget.produced()), (kept.size, kept.size));
+    }
+}
