@@ -86,6 +86,26 @@ codes! {
     // storage
     BLOB_UNAVAILABLE, "The blob store could not be reached.";
     BLOB_MISSING, "The stored object is missing.";
+    // import
+    NOT_AN_ARCHIVE, "The file is none of the archives fonds reads: zip, tar (plain, gzip, bzip2, xz, zstd), 7z, rar 4 and 5.";
+    ENCRYPTED, "Encrypted; fonds keeps no passwords for archives. Decrypt it and import it again.";
+    MULTIVOLUME, "One part of an archive in several volumes. Join the parts into one archive and import that.";
+    TRUNCATED, "The archive ends before its data does. Get a whole copy and import it again.";
+    CORRUPT_DIRECTORY, "The archive's directory contradicts itself, so nothing in it can be trusted.";
+    CORRUPT_MEMBER, "This member's header or data is damaged; the rest of the archive is imported.";
+    SIZE_MISMATCH, "The member's size is not what the archive declares.";
+    CRC_MISMATCH, "The member's checksum is not what the archive declares.";
+    UNSAFE_PATH, "The member's name is absolute, climbs out by .., holds NUL or is a device's name.";
+    NOT_A_FILE, "The member is a link, a device or a pipe; only files are imported.";
+    SYSTEM_FILE, "Data of the system that packed the archive (__MACOSX, AppleDouble, .DS_Store, Thumbs.db); nothing is lost by leaving it out.";
+    OVERLAPPING, "The member shares its bytes with another one, as decompression bombs do.";
+    UNSUPPORTED_METHOD, "The member is packed by a method fonds does not read, or needs a larger dictionary than allowed. Pack it again with a usual one.";
+    RATIO_EXCEEDED, "The data grows more than archive_max_ratio allows, as decompression bombs do.";
+    MEMBER_TOO_LARGE, "The member is larger than archive_max_member_size.";
+    ARCHIVE_TOO_LARGE, "The archive unpacks to more than archive_max_size; what came until then is kept.";
+    TOO_MANY_ENTRIES, "The archive has more members than archive_max_entries, or names that fill more than its share of memory.";
+    BLOCK_TOO_LARGE, "A solid block is too large to be unpacked within one slice. Import it with the one-process host, or pack it again with smaller blocks.";
+    NESTED_ARCHIVE, "An archive within an archive. Import it by itself, or raise archive_nesting_depth.";
 }
 
 impl ErrorCode {
