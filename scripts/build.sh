@@ -13,7 +13,7 @@ quiet_cargo() {
     sleep 0.2
     waited=$((waited + 1))
     [ "$waited" -ge 10 ] || continue
-    built=$(grep -cE '^ +(Compiling|Checking|Downloaded) ' "$log" || true)
+    built=$(grep -cE '^ +(Compiling|Checking) ' "$log" || true)
     if [ -t 2 ]; then
       printf '\r\033[Kfonds: %s: %s of about %s crates, %s' "$what" "$built" "$total" "$(clock $((waited / 5)))" >&2
       shown=line

@@ -185,9 +185,10 @@ impl Tree {
             match link(target) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     let made = target.parent().map_or(Ok(()), |folder| self.make_folder(folder));
-                    // A delete may take the upper folders away while the lower are made.
-                    if let Err(error) =
-                        made.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+                    // A delete may take the upper folders away while the lower are made, or one that was there
+                    // a moment ago. A file in a folder's place shows at the next try.
+                    if let Err(error) = made
+                        && !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists)
                     {
                         return Err(BlobError::from_io("put", key, error));
                     }
